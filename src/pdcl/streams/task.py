@@ -1,0 +1,62 @@
+"""What a learner is shown: tasks one after another, and what can be known before the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from pdcl.streams.data import Data
+from pdcl.streams.transform import Transform
+
+
+@dataclass(frozen=True)
+class Task:
+    """The data of one step of a stream. `classes` are head indices ((): not a classification task)."""
+
+    index: int
+    name: str
+    data: Data
+    test: Data
+    classes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known of a stream before its first task."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    outputs: int
+    kind: str = "classification"
+    labels: tuple[Any, ...] = ()
+    heads: tuple[tuple[int, ...], ...] | None = None
+    transform: Transform = field(default_factory=Transform)
+
+    @property
+    def tasks(self) -> int | None:
+        """How many tasks will come, where that is known."""
+        return None if self.heads is None else len(self.heads)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An ordered list of tasks. `preset` names the option table made for it (None: `auto`)."""
+
+    name: str
+    tasks: Sequence[Task]
+    spec: Spec
+    preset: str | None = None
+    fingerprint: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def for_tuning(self, share: float = 0.1, seed: int = 0) -> Stream:
+        """The same stream with `share` of each task's training data in place of its test data.
+
+        The test data of the original can't be reached from the result.
+        """
+        from pdcl.streams.splitting import hold_out
+
+        return replace(self, tasks=[hold_out(task, share, seed) for task in self.tasks])
