@@ -1,0 +1,72 @@
+# Every target is a first command: it makes .venv with a Python >= 3.11 and installs what it needs, once.
+# Another Python: make demo PYTHON=/path/to/python
+
+PYTHON ?= python3.13 python3.12 python3.11 python3 python
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+COVERED := --cov=pdcl.duality --cov=pdcl.memory --cov=pdcl.learners
+COVERAGE ?= 95
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint bench clean
+
+help:
+	@echo "make demo       set up, learn a stream of digits with seven methods, show the table (about two minutes)"
+	@echo "make test       all quick tests, with line coverage of duality, memory and learners"
+	@echo "make test-slow  the tests marked slow"
+	@echo "make lint       ruff, mypy, import-linter"
+	@echo "make bench      speed, as ratios measured in one run"
+	@echo "make clean      remove caches and .venv; records of runs stay"
+
+demo: $(VENV)/.installed-run
+	@$(BIN)/pdcl demo
+	@echo
+	@echo "pdcl is installed in $(VENV). To use it:    . $(BIN)/activate"
+	@echo "Then, for example:                     pdcl run digits pdcl --memory 200"
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) $(COVERED) --cov-report=term --cov-fail-under=$(COVERAGE)
+
+# Exit code 5 says that no test is marked slow, which is no failure.
+test-slow: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m slow -n $(JOBS) || [ $$? -eq 5 ]
+
+lint: $(VENV)/.installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.installed-run
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed-run: EXTRAS :=
+$(VENV)/.installed-test: EXTRAS := [test]
+$(VENV)/.installed-lint: EXTRAS := [lint]
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.created
+	@echo "Installing pdcl$(EXTRAS) into $(VENV); the first time this takes minutes, most of them for PyTorch."
+	@$(PIP) install --constraint constraints.txt --editable ".$(EXTRAS)"
+	@touch $@
+
+# A .venv that works is kept, whoever made it; one whose Python is gone or too old is made anew.
+$(VENV)/.created:
+	@works='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'; \
+	if ! $(BIN)/python -c "$$works" >/dev/null 2>&1; then \
+	  for python in $(PYTHON); do \
+	    if "$$python" -c "$$works" >/dev/null 2>&1; then found="$$python"; break; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then \
+	    echo "pdcl needs Python 3.11 or newer with its venv module; none of these is one: $(PYTHON)." >&2; \
+	    echo "Install it (Debian, Ubuntu: apt install python3-venv), or say where it is: make PYTHON=/path/to/python" >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "Creating $(VENV) with $$("$$found" --version)."; \
+	  "$$found" -m venv --clear $(VENV); \
+	fi
+	@touch $@

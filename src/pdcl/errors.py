@@ -1,0 +1,33 @@
+"""What pdcl raises on purpose. The command line shows these as one message, without a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class PdclError(Exception):
+    """Something the user can act on: the message names the value, the place and the way out."""
+
+
+class UsageError(PdclError, ValueError):
+    """What was asked for makes no sense: a wrong option, value, shape or name."""
+
+
+class RecordError(PdclError):
+    """A record can't be written or read. `path` is where."""
+
+    def __init__(self, message: str, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
+
+    def __reduce__(self) -> tuple[type[RecordError], tuple[str, Path]]:
+        # Exceptions cross process borders in studies; the default pickling forgets the second argument.
+        return type(self), (str(self), self.path)
+
+
+class RunFinished(RecordError):
+    """The same run was made before, to its end: there is nothing to do but to show it."""
+
+
+class RunUnfinished(RecordError):
+    """The same run was begun before and has no result yet."""
