@@ -1,0 +1,66 @@
+"""The mathematics of primal-dual continual learning, on tensors alone: no training, no files."""
+
+from pdcl.duality.duals import ascend, effective_tolerance, infeasible, nupi
+from pdcl.duality.lagrangian import Lagrangian, sample_lagrangian, task_lagrangian, task_means
+from pdcl.duality.partition import (
+    affine_partition,
+    distance_from_uniform,
+    generalization_partition,
+    uniform_partition,
+)
+from pdcl.duality.prices import price, sample_prices, value_bound
+from pdcl.duality.replay import (
+    cumulate,
+    draw_by_dual,
+    draw_samples_by_dual,
+    draw_stratified,
+    draw_uniform,
+)
+from pdcl.duality.selection import (
+    balanced_quota,
+    herding,
+    reservoir_slots,
+    ring_slots,
+    robust_weights,
+    sample_without_replacement,
+    select,
+    uniform_selection,
+)
+from pdcl.duality.tolerance import Fixed, PerTask, Relative, Tolerance, as_tolerance, describe
+
+__all__ = [
+    "Fixed",
+    "Lagrangian",
+    "PerTask",
+    "Relative",
+    "Tolerance",
+    "affine_partition",
+    "as_tolerance",
+    "ascend",
+    "balanced_quota",
+    "cumulate",
+    "describe",
+    "distance_from_uniform",
+    "draw_by_dual",
+    "draw_samples_by_dual",
+    "draw_stratified",
+    "draw_uniform",
+    "effective_tolerance",
+    "generalization_partition",
+    "herding",
+    "infeasible",
+    "nupi",
+    "price",
+    "reservoir_slots",
+    "ring_slots",
+    "robust_weights",
+    "sample_lagrangian",
+    "sample_prices",
+    "sample_without_replacement",
+    "select",
+    "task_lagrangian",
+    "task_means",
+    "uniform_partition",
+    "uniform_selection",
+    "value_bound",
+]

@@ -1,0 +1,244 @@
+"""The empirical Lagrangian: as plain functions, as replay estimators, and as a core for any training loop.
+
+task level    L = mean over D_t of ℓ  +  Σ_k λ_k (mean over B_k of ℓ − ε_k)
+sample level  L = mean over D_t of ℓ  +  Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i)
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pdcl.duality.constraints import Constraints
+from pdcl.duality.duals import ascend
+from pdcl.duality.replay import (
+    cumulate,
+    draw_by_dual,
+    draw_samples_by_dual,
+    draw_stratified,
+    draw_uniform,
+    invert,
+)
+from pdcl.duality.tolerance import Fixed, PerTask, Relative, Written, as_tolerance
+
+__all__ = [
+    "Lagrangian",
+    "cumulate",
+    "draw_by_dual",
+    "draw_samples_by_dual",
+    "draw_stratified",
+    "draw_uniform",
+    "invert",
+    "sample_lagrangian",
+    "task_lagrangian",
+    "task_means",
+]
+
+CURRENT = -1
+
+
+def task_means(losses: Tensor, tasks: Tensor, n_tasks: int) -> Tensor:
+    """L_k = (1/n_k) Σ_{i∈B_k} ℓ_i for every task k < n_tasks; NaN where a task has no sample. losses, tasks: [n]."""
+    sums = losses.new_zeros(n_tasks).index_add(0, tasks, losses)
+    return sums / torch.bincount(tasks, minlength=n_tasks)
+
+
+def task_lagrangian(current: Tensor, losses: Tensor, tasks: Tensor, duals: Tensor, tolerances: Tensor) -> Tensor:
+    """mean(current) + Σ_k λ_k (L_k − ε_k). duals, tolerances: [T]; a task without samples contributes nothing."""
+    terms = duals * (task_means(losses, tasks, len(duals)) - tolerances)
+    return current.mean() + terms[torch.unique(tasks)].sum()
+
+
+def sample_lagrangian(
+    current: Tensor, losses: Tensor, tasks: Tensor, duals: Tensor, tolerances: Tensor, n_tasks: int
+) -> Tensor:
+    """mean(current) + Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i). losses, tasks, duals, tolerances: [n]."""
+    terms = task_means(duals * (losses - tolerances), tasks, n_tasks)
+    return current.mean() + terms[torch.unique(tasks)].sum()
+
+
+class Lagrangian:
+    """The Lagrangian without a loop: weigh losses by duals, raise duals by slacks, in your own training code.
+
+    ```python
+    lagrangian = Lagrangian(tolerance=0.05, dual_lr=0.1)
+    for x, y, ids in batches:  # ids: -1 for a sample of the current task, else the past task it belongs to
+        losses = cross_entropy(network(x), y, reduction="none")
+        lagrangian.loss(losses, ids).backward()
+        ...
+        lagrangian.ascend(losses, ids)
+    lagrangian.end_task()
+    ```
+
+    tolerance: ε, as `as_tolerance` reads it, or a mapping from id to ε; an error-rate tolerance wants 0–1 errors in
+    `ascend`. dual_lr: η_d. level: "task" (ids are tasks) or "sample" (ids are samples). decay: κ. normalise: divide
+    the loss by 1 + ‖λ‖₁, which keeps a learning rate meaningful as duals grow.
+    A constraint exists from the first sight of its id on, with a dual of 0.
+    """
+
+    def __init__(
+        self,
+        tolerance: Written | Mapping[int, float],
+        dual_lr: float = 0.1,
+        level: str = "task",
+        decay: float = 0.0,
+        normalise: bool = False,
+    ) -> None:
+        if level not in ("task", "sample"):
+            raise ValueError(f'level must be "task" or "sample", not {level!r}')
+        if not (dual_lr >= 0 and decay >= 0):
+            raise ValueError(f"dual_lr and decay must not be negative, but are {dual_lr} and {decay}")
+        self.tolerance = _checked(tolerance) if isinstance(tolerance, Mapping) else as_tolerance(tolerance)
+        self.dual_lr, self.level, self.decay, self.normalise = dual_lr, level, decay, normalise
+        self.task = 0
+        self.current_dual = 0.0
+        self._current_tolerance: float | None = None
+        self._constraints = Constraints()
+
+    @property
+    def ids(self) -> Tensor:
+        """The ids seen so far, in order: [C]."""
+        return self._constraints.ids
+
+    @property
+    def duals(self) -> Tensor:
+        """λ, aligned with `ids`."""
+        return self._constraints.duals
+
+    @property
+    def slacks(self) -> Tensor:
+        """The last measured L − ε, aligned with `ids`; NaN where nothing was measured yet."""
+        return self._constraints.slacks
+
+    @property
+    def tolerances(self) -> Tensor:
+        """ε, aligned with `ids`."""
+        return self._constraints.tolerances
+
+    def loss(self, losses: Tensor, ids: Tensor, weights: Tensor | None = None, groups: Tensor | None = None) -> Tensor:
+        """The scalar to back-propagate: the Lagrangian up to −λε, which has no gradient. losses, ids: [n].
+
+        Without weights, the batch's mean over each task stands for its L_k; with the weights of a draw (one per past
+        sample, or one per sample of the batch), the past is Σ_j w_j ℓ_j. groups: the task of each sample, at level
+        "sample" (default: all of one task).
+        """
+        past, rows = self._locate(losses, ids, groups)
+        if weights is None:
+            kin = self._constraints.groups[rows] if self.level == "sample" else rows
+            weights = self.duals[rows] / torch.bincount(kin)[kin]
+        else:
+            weights = _of_past(weights, past, "weights")
+        objective = losses[~past].sum() / max(int((~past).sum()), 1)
+        total = objective + (weights.to(losses) * losses[past]).sum()
+        return total / (1 + self.mass) if self.normalise else total
+
+    @property
+    def mass(self) -> float:
+        """‖λ‖₁; at level "sample" Σ_k (1/n_k) Σ_i λ_i, the same for equal duals."""
+        return float(self.duals.sum() if self.level == "task" else self._constraints.mean_duals().sum())
+
+    @torch.no_grad()
+    def ascend(self, losses: Tensor, ids: Tensor, groups: Tensor | None = None) -> None:
+        """Measure slacks s = L − ε of the ids present and step λ ← [λ + η_d (s − κλ)]₊ for these.
+
+        Samples of the current task (id −1) move `current_dual`, the artificial dual that only partitions use.
+        """
+        past, rows = self._locate(losses, ids, groups)
+        present, inverse = torch.unique(rows, return_inverse=True)
+        means = task_means(losses[past].to("cpu", torch.float64), inverse, len(present))
+        slacks = means - self.tolerances[present]
+        current = losses[~past].to("cpu", torch.float64)
+        current_slack = current.mean() - self._current_epsilon() if len(current) else torch.zeros(())
+        if not (slacks.isfinite().all() and current_slack.isfinite()):
+            raise ValueError("some losses aren't finite, so no dual was changed: look at the training step before")
+        self.slacks[present] = slacks
+        self.duals[present] = ascend(self.duals[present], slacks, self.dual_lr, self.decay)
+        if len(current):
+            artificial = torch.tensor(self.current_dual, dtype=torch.float64)
+            self.current_dual = float(ascend(artificial, current_slack, self.dual_lr, self.decay))
+
+    def end_task(self, warm: bool = False) -> None:
+        """Close the current task: all duals start at 0 for the next one, or stay as they are if `warm`."""
+        self.task += 1
+        self._current_tolerance = None
+        if not warm:
+            self.duals.zero_()
+            self.current_dual = 0.0
+
+    def set_tolerance(self, id: int, value: float | None = None, *, reached: float | None = None) -> None:
+        """Give ε of one id (−1: the current task), or what it reached, for a relative tolerance to be taken of."""
+        if (value is None) == (reached is None):
+            raise ValueError(f"set_tolerance({id}) needs either the tolerance itself or reached=, and not both")
+        if value is None and not isinstance(self.tolerance, Relative):
+            raise ValueError(f"reached={reached} has no effect on {self.tolerance}: only a relative tolerance uses it")
+        epsilon = Fixed(value).value if value is not None else self.tolerance.of(id, reached)  # type: ignore[union-attr]
+        if id == CURRENT:
+            self._current_tolerance = epsilon
+            return
+        row = self._constraints.rows(torch.tensor([id]), None, lambda *_: epsilon)
+        self.tolerances[row] = epsilon
+
+    def keep(self, ids: Tensor) -> None:
+        """Drop the constraints of samples (or tasks) that memory no longer holds: all but the given ids."""
+        self._constraints.keep(ids.cpu())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tensors and JSON values only."""
+        tensors = {name: tensor.clone() for name, tensor in vars(self._constraints).items()}
+        scalars = {"level": self.level, "task": self.task, "current_dual": self.current_dual}
+        return {**tensors, **scalars, "current_tolerance": self._current_tolerance}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        if state["level"] != self.level:
+            raise ValueError(f"the state is of level {state['level']!r}, this Lagrangian of level {self.level!r}")
+        self._constraints = Constraints(**{f.name: state[f.name].clone() for f in fields(Constraints)})
+        self.task, self.current_dual = state["task"], state["current_dual"]
+        self._current_tolerance = state["current_tolerance"]
+
+    def _locate(self, losses: Tensor, ids: Tensor, groups: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Which samples are of the past, and the rows of their constraints."""
+        if losses.ndim != 1 or losses.shape != ids.shape:
+            raise ValueError(f"one loss and one id per sample, not shapes {list(losses.shape)} and {list(ids.shape)}")
+        if len(ids) and int(ids.min()) < CURRENT:
+            raise ValueError(f"ids must be {CURRENT} (current task) or not negative, but one is {int(ids.min())}")
+        if groups is not None and self.level == "task":
+            raise ValueError('groups have no effect at level "task", where ids are the tasks: leave them out')
+        past = ids != CURRENT
+        tasks = None if groups is None else _of_past(groups, past, "groups").cpu()
+        return past, self._constraints.rows(ids[past].cpu(), tasks, self._epsilon)
+
+    def _epsilon(self, id: int, group: int) -> float:
+        """ε of an id seen for the first time."""
+        if isinstance(self.tolerance, Mapping) and id in self.tolerance:
+            return self.tolerance[id]
+        if isinstance(self.tolerance, (Mapping, Relative)):
+            what = "it isn't in the mapping" if isinstance(self.tolerance, Mapping) else "a relative one needs a value"
+            raise ValueError(f"no tolerance for id {id}: {what}; call set_tolerance({id}, value) before")
+        return self.tolerance.of(id if self.level == "task" else group)
+
+    def _current_epsilon(self) -> float:
+        """ε of the current task, for the artificial dual."""
+        if self._current_tolerance is not None:
+            return self._current_tolerance
+        if isinstance(self.tolerance, (Fixed, PerTask)):
+            return self.tolerance.of(self.task)
+        return self._epsilon(CURRENT, self.task)
+
+
+def _checked(tolerance: Mapping[int, float]) -> dict[int, float]:
+    return {int(id): Fixed(value).value for id, value in tolerance.items()}
+
+
+def _of_past(values: Tensor, past: Tensor, what: str) -> Tensor:
+    """Values given for the whole batch or for its past samples alone, as the latter."""
+    if values.shape == past.shape:
+        return values[past]
+    if len(values) != int(past.sum()):
+        raise ValueError(
+            f"{len(values)} {what} for a batch of {len(past)} with {int(past.sum())} past samples: "
+            "give one per sample, or one per past sample"
+        )
+    return values

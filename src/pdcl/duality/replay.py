@@ -1,0 +1,102 @@
+"""Which stored samples to replay, and with what weights: unbiased estimates of Σ_k λ_k L_k from m samples.
+
+Memory is a row of partitions: task k holds slots offsets[k], …, offsets[k] + counts[k] − 1. Every draw returns
+(slots, weights) with `E[Σ_j weights_j ℓ(slots_j)] = Σ_k λ_k mean_{B_k} ℓ`, for any m and any number of tasks, at a cost
+per step that doesn't grow with memory. Empty partitions contribute nothing.
+"""
+
+import torch
+from torch import Generator, Tensor
+
+
+def cumulate(masses: Tensor) -> Tensor:
+    """Running sum in float64, so that small duals behind large ones aren't lost; what the draws by dual take."""
+    return masses.detach().double().cumsum(0)
+
+
+def invert(cumulative: Tensor, u: Tensor) -> Tensor:
+    """Inverse CDF: the item whose stretch of the running sum holds u · total. Never an item without mass.
+
+    `right=True` skips massless items at u = 0 and between others; the clamp does it should u · total round up to total.
+    """
+    total = cumulative[-1]
+    last = torch.searchsorted(cumulative, total)
+    return torch.searchsorted(cumulative, u * total, right=True).clamp(max=last)
+
+
+def draw_by_dual(
+    cumulative: Tensor, offsets: Tensor, counts: Tensor, m: int, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """Task k with probability λ_k / ‖λ‖₁, then one of its samples uniformly: every weight is ‖λ‖₁ / m.
+
+    cumulative: `cumulate(duals)`. All duals zero: nothing to replay, empty tensors.
+    """
+    if bool((counts == 0).any()):
+        masses = cumulative.diff(prepend=cumulative.new_zeros(1))
+        cumulative = cumulate(torch.where(counts > 0, masses, 0))
+    if _massless(cumulative):
+        return _nothing(generator)
+    u, v = _uniform((2, m), generator)
+    tasks = invert(cumulative, u)
+    return _within(tasks, offsets, counts, v), _weights(cumulative[-1].expand(m) / m)
+
+
+def draw_uniform(
+    duals: Tensor, tasks_of_slots: Tensor, counts: Tensor, m: int, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """Any of the N stored samples, uniformly with replacement: weight N λ_k / (n_k m). Zero duals give zero weights."""
+    stored = len(tasks_of_slots)
+    if not stored:
+        return _nothing(generator)
+    slots = (_uniform((m,), generator) * stored).long()
+    tasks = tasks_of_slots[slots]
+    return slots, _weights(stored * duals[tasks].double() / (counts[tasks] * m))
+
+
+def draw_stratified(
+    duals: Tensor, offsets: Tensor, counts: Tensor, m: int, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """m draws spread evenly over the a tasks with λ_k > 0: each gets ⌊m/a⌋ or ⌈m/a⌉, by systematic sampling.
+
+    With m ≥ a every such task is there, c_k times, and its samples weigh λ_k / c_k. With m < a each task is there with
+    probability m/a and weighs λ_k a / m.
+    """
+    active = torch.nonzero((duals > 0) & (counts > 0)).flatten()
+    if not len(active):
+        return _nothing(generator)
+    grid = torch.arange(m, device=active.device) + _uniform((1,), generator)
+    rank = (grid * len(active) / max(m, 1)).long().clamp(max=len(active) - 1)
+    tasks = active[rank]
+    times = torch.bincount(rank)[rank] if m >= len(active) else torch.full_like(rank, m) / len(active)
+    return _within(tasks, offsets, counts, _uniform((m,), generator)), _weights(duals[tasks].double() / times)
+
+
+def draw_samples_by_dual(cumulative: Tensor, m: int, generator: Generator) -> tuple[Tensor, Tensor]:
+    """Sample level: slot i with p ∝ λ_i / n_k, every weight Σ_i (λ_i / n_k) / m.
+
+    cumulative: `cumulate(duals / counts[tasks])`, over the slots.
+    """
+    if _massless(cumulative):
+        return _nothing(generator)
+    return invert(cumulative, _uniform((m,), generator)), _weights(cumulative[-1].expand(m) / m)
+
+
+def _within(tasks: Tensor, offsets: Tensor, counts: Tensor, v: Tensor) -> Tensor:
+    return offsets[tasks] + (v * counts[tasks]).long()
+
+
+def _uniform(shape: tuple[int, ...], generator: Generator) -> Tensor:
+    return torch.rand(shape, dtype=torch.float64, generator=generator, device=generator.device)
+
+
+def _weights(weights: Tensor) -> Tensor:
+    return weights.to(torch.get_default_dtype())
+
+
+def _massless(cumulative: Tensor) -> bool:
+    return not len(cumulative) or float(cumulative[-1]) <= 0
+
+
+def _nothing(generator: Generator) -> tuple[Tensor, Tensor]:
+    empty = torch.empty(0, device=generator.device)
+    return empty.long(), empty
