@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset, default_collate
 
 
 class Data(ABC):
-    """A fixed, finite set of samples. `targets` are encoded (class indices, or the regression targets)."""
+    """A fixed, finite set of samples. `targets` are encoded.
+
+    (n,) class indices for classification; (n, outputs) floats for regression and multi-label data.
+    `groups` are (n,) integers: samples of one group (a patient, a speaker) stay on one side of every split.
+    """
 
     targets: Tensor
     groups: Tensor | None = None
@@ -44,6 +51,46 @@ class TensorData(Data):
     def subset(self, index: Tensor) -> TensorData:
         rows = index if self.rows is None else self.rows[index]
         return TensorData(self.x, self._all_targets, rows, self._all_groups)
+
+
+class DatasetData(Data):
+    """A `torch.utils.data.Dataset` of (input, target) pairs, read sample by sample when it is asked for.
+
+    Only `targets` (found beforehand) are held, so the data may be larger than memory. `workers` threads read
+    one batch together, which pays where reading waits for a disk or releases the interpreter to decode.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[Any],
+        targets: Tensor,
+        rows: Tensor | None = None,
+        groups: Tensor | None = None,
+        workers: int = 0,
+    ) -> None:
+        self.dataset = dataset
+        self.rows = torch.arange(len(targets)) if rows is None else rows
+        self.workers = workers
+        self.targets = targets
+        self.groups = groups
+
+    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        rows: list[int] = self.rows[index].tolist()
+        inputs = default_collate(self._read(rows))
+        return inputs.float() if inputs.dtype == torch.float64 else inputs, self.targets[index]
+
+    def _read(self, rows: list[int]) -> list[Any]:
+        if self.workers > 1 and len(rows) > 1:
+            with ThreadPoolExecutor(self.workers) as pool:
+                return list(pool.map(self._input, rows))
+        return [self._input(row) for row in rows]
+
+    def _input(self, row: int) -> Any:
+        return self.dataset[row][0]
+
+    def subset(self, index: Tensor) -> DatasetData:
+        groups = None if self.groups is None else self.groups[index]
+        return DatasetData(self.dataset, self.targets[index], self.rows[index], groups, self.workers)
 
 
 def everything(data: Data) -> Tensor:

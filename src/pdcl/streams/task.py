@@ -25,7 +25,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known of a stream before its first task."""
+    """What is known of a stream before its first task.
+
+    `kind` is "classification", "regression" or "multilabel"; `labels` are the user's names of the head's outputs, in
+    head order; `heads` are the classes of every task, where the tasks are known beforehand.
+    """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -57,6 +61,6 @@ class Stream:
 
         The test data of the original can't be reached from the result.
         """
-        from pdcl.streams.splitting import hold_out
+        from pdcl.streams.holding import hold_out_all
 
-        return replace(self, tasks=[hold_out(task, share, seed) for task in self.tasks])
+        return replace(self, tasks=hold_out_all(self.tasks, share, seed))

@@ -7,32 +7,71 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+SCALES = {torch.uint8: 1 / 255, torch.int16: 1 / 32768}
+
 
 @dataclass(frozen=True)
 class Transform:
     """x ↦ (scale · x − mean) / std per channel, after an optional random crop and flip of each image.
 
-    Integers are scaled by 1/255 (uint8) or 1/32768 (int16); floats are taken as they are. Augmentation
-    happens only where a generator is given, so evaluation is deterministic.
+    Without `scale`, uint8 is scaled by 1/255 and int16 by 1/32768; other types are taken as they are. Augmentation
+    happens only where a generator is given, so evaluation is deterministic. `crop_padding` black pixels are put
+    around an image before a window of its old size is cut out.
     """
 
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     crop_padding: int = 0
     flip: bool = False
+    scale: float | None = None
 
     @property
     def augments(self) -> bool:
         return self.crop_padding > 0 or self.flip
 
     def __call__(self, raw: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return scaled(raw)
+        if generator is not None and self.augments:
+            raw = moved(raw, *self.draw(len(raw), generator), padding=self.crop_padding)
+        return self.normalised(raw)
+
+    def draw(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Offsets down and right in 0 … 2 · padding, and whether to flip, for each of `count` images."""
+        device = generator.device
+        size = (2, count)
+        offsets = torch.randint(0, 2 * self.crop_padding + 1, size, generator=generator, device=device)
+        flips = torch.randint(0, 1 + self.flip, (count,), generator=generator, device=device).bool()
+        return offsets[0], offsets[1], flips
+
+    def normalised(self, raw: Tensor) -> Tensor:
+        """(scale · raw − mean) / std, channels being the first dimension of a sample."""
+        x = scaled(raw, self.scale)
+        if self.mean:
+            x = x - self._per_channel(self.mean, x)
+        return x / self._per_channel(self.std, x) if self.std else x
+
+    @staticmethod
+    def _per_channel(values: tuple[float, ...], like: Tensor) -> Tensor:
+        return torch.tensor(values, dtype=like.dtype, device=like.device).view(-1, *[1] * (like.dim() - 2))
 
 
-def scaled(raw: Tensor) -> Tensor:
+def scaled(raw: Tensor, scale: float | None = None) -> Tensor:
     """Raw samples as floats of order one."""
-    if raw.dtype == torch.uint8:
-        return raw.float().div_(255)
-    if raw.dtype == torch.int16:
-        return raw.float().div_(32768)
-    return raw
+    factor = SCALES.get(raw.dtype) if scale is None else scale
+    if factor is None:
+        return raw
+    return raw * factor if raw.is_floating_point() else raw.float().mul_(factor)
+
+
+def moved(images: Tensor, down: Tensor, right: Tensor, flips: Tensor, padding: int) -> Tensor:
+    """Each image (n, C, H, W), padded with zeros, cut at its own offsets and mirrored where `flips` says so.
+
+    One gather for the whole batch: output pixel (i, j) is read from (down + i, right + j), or from (down + i, right + W−1−j).
+    """
+    count, channels, height, width = images.shape
+    device = images.device
+    wide = torch.nn.functional.pad(images, [padding] * 4)
+    across = torch.arange(width, device=device)
+    columns = torch.where(flips.to(device)[:, None], across.flip(0), across) + right.to(device)[:, None]
+    rows = torch.arange(height, device=device) + down.to(device)[:, None]
+    pixels = (rows[:, :, None] * wide.shape[-1] + columns[:, None, :]).view(count, 1, -1)
+    return wide.flatten(2).gather(2, pixels.expand(-1, channels, -1)).view(images.shape)

@@ -1,0 +1,126 @@
+"""Which streams there are. Nothing heavy is imported until one of them is loaded."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from pdcl.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdcl.streams.task import Stream
+
+Loader = Callable[..., "Stream"]
+GROUP = "pdcl.streams"
+
+
+class UnknownStream(UsageError, LookupError):
+    """A name that no stream has."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A stream as a list shows it. `loader` is "module:function"; `size` the bytes to download."""
+
+    name: str
+    loader: str
+    summary: str
+    tasks: int | None = None
+    classes: int | None = None
+    regime: str = "offline"
+    size: int = 0
+    licence: str = ""
+    needs_download: bool = False
+    reference: str = ""
+
+    def resolve(self) -> Loader:
+        """The function that makes the stream."""
+        module, _, function = self.loader.partition(":")
+        loader: Loader = getattr(importlib.import_module(module), function)
+        return loader
+
+
+BUILT_IN = (
+    Entry(
+        "digits",
+        "pdcl.streams.digits:load",
+        "scikit-learn's 1,797 handwritten digits, 8×8; embedded",
+        tasks=5,
+        classes=10,
+        licence="CC BY 4.0",
+        reference="E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI 1998",
+    ),
+    Entry(
+        "synthetic",
+        "pdcl.streams.synthetic:load",
+        "Gaussian classes with known difficulty per task; made on the spot",
+        tasks=5,
+        classes=10,
+        licence="MIT",
+    ),
+)
+
+_registered: dict[str, Loader] = {}
+
+
+def register_stream(name: str) -> Callable[[Loader], Loader]:
+    """Make a function that returns a `Stream` known by `name`; its parameters are the stream's options."""
+
+    def remember(loader: Loader) -> Loader:
+        if name in {entry.name for entry in BUILT_IN}:
+            raise UsageError(f"{name!r} is a built-in stream; choose another name")
+        _registered[name] = loader
+        return loader
+
+    return remember
+
+
+def catalog() -> list[Entry]:
+    """Every known stream: built in, registered in this process, and from installed packages."""
+    own = [
+        Entry(name, f"{loader.__module__}:{getattr(loader, '__qualname__', name)}", _first_line(loader))
+        for name, loader in _registered.items()
+    ]
+    return [*BUILT_IN, *own, *_installed(skip={*_registered, *(entry.name for entry in BUILT_IN)})]
+
+
+def load(name: str, **options: Any) -> Stream:
+    """The stream of this name. Unknown names and options are errors that suggest the nearest one."""
+    loader = find(name)
+    known = inspect.signature(loader).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        for option in options:
+            if option not in known:
+                raise UsageError(f"stream {name!r} has no option {option!r}{_nearest(option, known)}")
+    return loader(**options)
+
+
+def find(name: str) -> Loader:
+    """The function that makes the stream of this name."""
+    if name in _registered:
+        return _registered[name]
+    entries = {entry.name: entry for entry in catalog()}
+    if name not in entries:
+        raise UnknownStream(f"no stream is called {name!r}{_nearest(name, entries)}")
+    return entries[name].resolve()
+
+
+def _installed(skip: set[str]) -> list[Entry]:
+    points = entry_points(group=GROUP)
+    return [Entry(point.name, point.value, "from an installed package") for point in points if point.name not in skip]
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return f"{hint} There are: {', '.join(names) or 'none'}"
+
+
+def _first_line(loader: Loader) -> str:
+    return (inspect.getdoc(loader) or "registered here").splitlines()[0]

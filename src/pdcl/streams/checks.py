@@ -1,0 +1,88 @@
+"""What a stream must be before any work is put into it. Errors name the task, the row and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pdcl.errors import UsageError
+from pdcl.streams.data import Data, TensorData
+from pdcl.streams.task import Spec, Stream, Task
+
+CHUNK_ELEMENTS = 1 << 22
+FIRST_BATCH = 32
+
+
+class BadData(UsageError):
+    """Data that can't be learned from as it is."""
+
+
+def check_stream(stream: Stream) -> None:
+    """Raise `BadData` unless every task can be learned; a Dataset is looked into only as far as its first batch."""
+    if not stream.tasks:
+        raise BadData(f"stream {stream.name!r} has no tasks")
+    for task in stream.tasks:
+        check_task(task, stream.spec)
+
+
+def check_task(task: Task, spec: Spec) -> None:
+    """Raise `BadData` unless training and test data of `task` fit `spec`, and each other."""
+    for data, side in ((task.data, "training"), (task.test, "test")):
+        check_data(data, spec, f"task {task.index} ({task.name!r}), {side} data")
+    if spec.kind != "classification":
+        return
+    foreign = sorted(set(torch.unique(task.test.targets).tolist()) - set(task.classes))
+    if foreign:
+        names = [spec.labels[index] if spec.labels else index for index in foreign]
+        raise BadData(f"task {task.index} ({task.name!r}): the test data hold {names}, which the task doesn't teach")
+
+
+def check_data(data: Data, spec: Spec, where: str) -> None:
+    """Raise `BadData` unless `data` is there, of the declared shape, dtype and classes, and finite."""
+    if len(data) == 0:
+        raise BadData(f"{where} are empty; leave the task out or give it samples")
+    x, _ = data.fetch(torch.arange(min(FIRST_BATCH, len(data))))
+    if tuple(x.shape[1:]) != spec.shape:
+        raise BadData(f"{where} have inputs of shape {tuple(x.shape[1:])}; the stream's first task has {spec.shape}")
+    if x.dtype != spec.dtype:
+        raise BadData(f"{where} are {x.dtype}; the stream's first task is {spec.dtype}. Convert one of them")
+    check_targets(data.targets, spec, where)
+    _check_finite(data if isinstance(data, TensorData) else TensorData(x, data.targets[: len(x)]), where)
+
+
+def check_targets(targets: Tensor, spec: Spec, where: str) -> None:
+    """Raise `BadData` unless `targets` are head indices, or finite numbers of the declared width."""
+    if spec.kind != "classification":
+        if targets.dim() != 2 or targets.shape[1] != spec.outputs:
+            raise BadData(f"{where} have targets of shape {tuple(targets.shape)}; {spec.outputs} a sample are declared")
+        if not bool(targets.isfinite().all()):
+            row = int((~targets.isfinite()).any(1).nonzero()[0])
+            raise BadData(f"{where}: the target of row {row} is not finite")
+    elif int(targets.min()) < 0 or int(targets.max()) >= spec.outputs:
+        row = int(((targets < 0) | (targets >= spec.outputs)).nonzero()[0])
+        raise BadData(f"{where}: row {row} has class {int(targets[row])}; the head has {spec.outputs} outputs")
+
+
+def _check_finite(data: TensorData, where: str) -> None:
+    """Chunk by chunk, so that the check costs little memory."""
+    if not data.x.is_floating_point():
+        return
+    rows = max(1, CHUNK_ELEMENTS // max(1, data.x[0].numel()))
+    for positions in torch.split(torch.arange(len(data)), rows):
+        x, _ = data.fetch(positions)
+        bad = ~x.flatten(1).isfinite().all(1)
+        if bool(bad.any()):
+            row = int(positions[bad][0] if data.rows is None else data.rows[positions[bad][0]])
+            raise BadData(f"{where}: row {row} holds NaN or infinite inputs; drop or fill such rows first")
+
+
+def check_groups_apart(train: Iterable[Any], test: Iterable[Any]) -> None:
+    """Raise `BadData` where a group is in training and in test data (columns of group names, or None)."""
+    sides = [{group for column in side if column is not None for group in column.tolist()} for side in (train, test)]
+    both = sorted(map(str, sides[0] & sides[1]))
+    if both:
+        shown = ", ".join(both[:3]) + (" …" if len(both) > 3 else "")
+        raise BadData(f"{len(both)} groups are in training and in test data ({shown}); a group belongs to one side")

@@ -1,0 +1,77 @@
+"""Labels of any kind as head indices, and groups of any kind as integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pdcl.streams.checks import BadData
+from pdcl.streams.reading import Column
+
+
+def labels_in(targets: Column, where: str = "y") -> list[Any]:
+    """The distinct labels, sorted, as plain Python values (integers, strings, booleans)."""
+    flat = _flat(targets, where)
+    if np.issubdtype(flat.dtype, np.floating) and not np.all(flat == np.floor(flat)):
+        fraction = flat[flat != np.floor(flat)][0]
+        raise BadData(
+            f'{where} holds {fraction}, which is no class label; for numbers to predict say kind="regression"'
+        )
+    return in_order(_distinct(flat)[0])
+
+
+def in_order(labels: Iterable[Any]) -> list[Any]:
+    """Sorted where the labels can be compared, by type and text where they can't."""
+    labels = list(labels)
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
+
+
+def encode(targets: Column, labels: Sequence[Any], where: str = "y", missing: int | None = None) -> Tensor:
+    """Each target's position in `labels`, as (n,) int64; other labels become `missing`, or are an error."""
+    position = {label: index for index, label in enumerate(labels)}
+    values, inverse = _distinct(_flat(targets, where))
+    codes = [position.get(value, missing) for value in values]
+    if None in codes:
+        stranger = values[codes.index(None)]
+        raise BadData(f"{where} holds the label {stranger!r}, which is not one of the declared classes {list(labels)}")
+    return torch.as_tensor(np.asarray(codes, dtype=np.int64)[inverse])
+
+
+def _flat(targets: Column, where: str) -> Column:
+    if targets.ndim == 2 and targets.shape[1] == 1:
+        return targets[:, 0]
+    if targets.ndim != 1:
+        hint = 'a 0/1 matrix belongs to kind="multilabel"'
+        raise BadData(f"{where} has shape {targets.shape}; class labels are one per sample ({hint})")
+    return targets
+
+
+def _distinct(flat: Column) -> tuple[list[Any], Column]:
+    """Distinct values as plain Python values, and where each target is among them."""
+    if flat.dtype == object:
+        position: dict[Any, int] = {}
+        inverse = np.asarray([position.setdefault(value, len(position)) for value in flat.tolist()], dtype=np.int64)
+        return list(position), inverse
+    values, inverse = np.unique(flat, return_inverse=True)
+    whole = values.astype(np.int64) if np.issubdtype(values.dtype, np.floating) else values
+    return whole.tolist(), inverse
+
+
+class Groups:
+    """Groups of several columns as integers that mean the same in all of them."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+
+    def encode(self, column: Column | None) -> Tensor | None:
+        if column is None:
+            return None
+        codes = [self.known.setdefault(group, len(self.known)) for group in column.tolist()]
+        return torch.tensor(codes, dtype=torch.int64)

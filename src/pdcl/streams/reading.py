@@ -1,0 +1,108 @@
+"""A user's arrays, tensors and Datasets, read as columns: inputs, raw targets, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
+
+from pdcl.streams.checks import BadData
+from pdcl.streams.data import Data, DatasetData, TensorData
+
+Column = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs with their raw targets, before anything is encoded or divided."""
+
+    inputs: Tensor | Dataset[Any]
+    targets: Column
+    groups: Column | None = None
+    workers: int = 0
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def data(self, targets: Tensor, groups: Tensor | None = None) -> Data:
+        """The same samples with encoded targets and groups."""
+        if isinstance(self.inputs, Tensor):
+            return TensorData(self.inputs, targets, groups=groups)
+        return DatasetData(self.inputs, targets, groups=groups, workers=self.workers)
+
+
+def read(x: Any, y: Any = None, groups: Any = None, workers: int = 0, where: str = "data") -> Samples:
+    """`x` and `y` as samples: arrays, tensors, sequences, or a Dataset in `x` with `y` left out."""
+    if isinstance(x, TensorDataset) and len(x.tensors) == 2 and y is None:
+        x, y = x.tensors
+    if isinstance(x, Dataset):
+        samples = _read_dataset(x, y, groups, workers, where)
+    else:
+        if y is None:
+            raise BadData(
+                f"{where}: y is missing; it may be left out only where x is a Dataset of (input, target) pairs"
+            )
+        samples = Samples(inputs_of(x), column(y), column(groups))
+        rows = len(samples.inputs)  # type: ignore[arg-type]
+        if rows != len(samples):
+            raise BadData(f"{where}: x has {rows} rows and y has {len(samples)}; they must be equally long")
+    if samples.groups is not None and len(samples.groups) != len(samples):
+        raise BadData(f"{where}: {len(samples.groups)} groups for {len(samples)} samples; give one group per sample")
+    return samples
+
+
+def _read_dataset(dataset: Dataset[Any], y: Any, groups: Any, workers: int, where: str) -> Samples:
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
+        raise BadData(
+            f"{where}: {type(dataset).__name__} can't be read by index; wrap it in a Dataset with __getitem__ and __len__"
+        )
+    targets = targets_of(dataset) if y is None else column(y)
+    if len(targets) != len(dataset):
+        raise BadData(f"{where}: the Dataset has {len(dataset)} samples and {len(targets)} targets")
+    return Samples(dataset, targets, column(groups), workers)
+
+
+def inputs_of(x: Any) -> Tensor:
+    """`x` as one tensor in its own dtype; float64 becomes float32, which networks compute in."""
+    tensor = x.detach() if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
+    return tensor.float() if tensor.dtype == torch.float64 else tensor
+
+
+def column(values: Any) -> Any:
+    """`values` as a NumPy column (None stays None)."""
+    if values is None:
+        return None
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def targets_of(dataset: Dataset[Any]) -> Column:
+    """Every target of `dataset`: from what it knows of itself, otherwise in one pass over it."""
+    known = known_targets(dataset)
+    if known is not None and len(known) and np.array_equal(known[0], column(dataset[0][1])):
+        return known
+    return np.asarray([column(dataset[row][1]) for row in range(len(dataset))])  # type: ignore[arg-type]
+
+
+def known_targets(dataset: Any) -> Column | None:
+    """The targets that `dataset` lists without reading samples, or None."""
+    if isinstance(dataset, Subset):
+        inner = known_targets(dataset.dataset)
+        return None if inner is None else inner[np.asarray(dataset.indices)]
+    if isinstance(dataset, ConcatDataset):
+        return _joined([known_targets(part) for part in dataset.datasets])
+    for attribute in ("targets", "labels"):
+        values = getattr(dataset, attribute, None)
+        if values is not None and not callable(values) and len(values) == len(dataset):
+            return np.asarray(column(values))
+    return None
+
+
+def _joined(parts: Sequence[Column | None]) -> Column | None:
+    found = [part for part in parts if part is not None]
+    return np.concatenate(found) if len(found) == len(parts) else None
