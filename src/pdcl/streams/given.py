@@ -33,8 +33,8 @@ def from_tasks(
     """A stream of tasks that are apart already.
 
     A task is `(x, y, test_x, test_y)`, `(train, test)` of two Datasets, or `(x, y)` or `(train,)`, from which
-    `test_share` is carved. `kind="regression"` takes float targets (n,) or (n, outputs), `kind="multilabel"` a 0/1 matrix
-    (n, outputs). `groups` holds one column per task, or a pair of columns for training and test.
+    `test_share` is carved. `kind="regression"` takes float targets (n,) or (n, outputs), `kind="multilabel"` a 0/1
+    matrix (n, outputs). `groups` holds one column per task, or a pair of columns for training and test.
 
     >>> old, new = ([[0.0], [1.0]] * 5, [0, 1] * 5), ([[5.0], [6.0]] * 5, [0, 1] * 5)
     >>> from_tasks([old, new], names=["2025", "2026"]).spec.heads

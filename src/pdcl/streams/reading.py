@@ -60,7 +60,8 @@ def read(x: Any, y: Any = None, groups: Any = None, workers: int = 0, where: str
 def _read_dataset(dataset: Dataset[Any], y: Any, groups: Any, workers: int, where: str) -> Samples:
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise BadData(
-            f"{where}: {type(dataset).__name__} can't be read by index; wrap it in a Dataset with __getitem__ and __len__"
+            f"{where}: {type(dataset).__name__} can't be read by index; "
+            "wrap it in a Dataset with __getitem__ and __len__"
         )
     targets = targets_of(dataset) if y is None else column(y)
     if len(targets) != len(dataset):

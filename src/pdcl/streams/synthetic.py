@@ -29,12 +29,13 @@ def load(
     contradictions: int = 0,
     seed: int = 0,
 ) -> Stream:
-    """Classes are unit Gaussians whose centres lie `separation` apart inside a task; the Bayes error of two is Φ(−separation/2).
+    """Classes are unit Gaussians whose centres lie `separation` apart inside a task.
 
-    `separation`, `label_noise` (the share of training labels that are moved to another class of the task) and `size`
-    (training samples a task) are one number for all tasks or one per task. `shared_classes` makes the stream
-    domain-incremental. `contradictions` adds that many training points a task which carry each of its labels once: with
-    `shared_classes` and more of them than `dim`, logistic regression has a finite optimum, unique up to softmax's shift.
+    The Bayes error of two classes is Φ(−separation/2). `separation`, `label_noise` (the share of training labels that
+    are moved to another class of the task) and `size` (training samples a task) are one number for all tasks or one per
+    task. `shared_classes` makes the stream domain-incremental. `contradictions` adds that many training points a task
+    which carry each of its labels once: with `shared_classes` and more of them than `dim`, logistic regression has a
+    finite optimum, unique up to softmax's shift.
     """
     options = dict(locals())
     if dim < classes_per_task:
@@ -45,7 +46,11 @@ def load(
     for index, (apart, noise, count) in enumerate(zip(*columns, strict=True)):
         mixture = Mixture.drawn(classes_per_task, dim, apart, generator)
         first = 0 if shared_classes else index * classes_per_task
-        parts.append(_task(mixture, noise, int(count), test_size, contradictions, first, generator))
+        x, y = mixture.sample(count, generator)
+        both_x, both_y = mixture.contradictions(contradictions, generator)
+        test_x, test_y = mixture.sample(test_size, generator)
+        train_y = np.concatenate([_noisy(y, noise, classes_per_task, generator), both_y])
+        parts.append((np.concatenate([x, both_x]), first + train_y, test_x, first + test_y))
     return replace(from_tasks(parts, name="synthetic"), options=options)
 
 
@@ -66,25 +71,16 @@ class Mixture:
         y = np.arange(count) % len(self.centres)
         return self.centres[y] + generator.normal(size=(count, self.centres.shape[1])), y
 
+    def contradictions(self, count: int, generator: np.random.Generator) -> tuple[Floats, Integers]:
+        """`count` points, each once with every label."""
+        points, _ = self.sample(count, generator)
+        return np.repeat(points, len(self.centres), axis=0), np.tile(np.arange(len(self.centres)), count)
 
-def _task(
-    mixture: Mixture,
-    noise: float,
-    size: int,
-    test_size: int,
-    contradictions: int,
-    first: int,
-    generator: np.random.Generator,
-) -> tuple[Any, ...]:
-    x, y = mixture.sample(size, generator)
-    classes = len(mixture.centres)
-    wrong = generator.permutation(size) < round(noise * size)
-    y = np.where(wrong, (y + generator.integers(1, max(classes, 2), size)) % classes, y)
-    points, _ = mixture.sample(contradictions, generator)
-    x = np.concatenate([x, np.repeat(points, classes, axis=0)])
-    y = np.concatenate([y, np.tile(np.arange(classes), contradictions)])
-    test_x, test_y = mixture.sample(test_size, generator)
-    return x, first + y, test_x, first + test_y
+
+def _noisy(y: Integers, noise: float, classes: int, generator: np.random.Generator) -> Integers:
+    """Labels of which a share of `noise` are moved to another class."""
+    wrong = generator.permutation(len(y)) < round(noise * len(y))
+    return np.where(wrong, (y + generator.integers(1, max(classes, 2), len(y))) % classes, y)
 
 
 def _per_task(name: str, value: Any, tasks: int) -> list[Any]:

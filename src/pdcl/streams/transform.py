@@ -65,7 +65,8 @@ def scaled(raw: Tensor, scale: float | None = None) -> Tensor:
 def moved(images: Tensor, down: Tensor, right: Tensor, flips: Tensor, padding: int) -> Tensor:
     """Each image (n, C, H, W), padded with zeros, cut at its own offsets and mirrored where `flips` says so.
 
-    One gather for the whole batch: output pixel (i, j) is read from (down + i, right + j), or from (down + i, right + W−1−j).
+    One gather for the whole batch: output pixel (i, j) is read from (down + i, right + j), or
+    from (down + i, right + W−1−j).
     """
     count, channels, height, width = images.shape
     device = images.device
