@@ -31,3 +31,11 @@ class RunFinished(RecordError):
 
 class RunUnfinished(RecordError):
     """The same run was begun before and has no result yet."""
+
+
+class Diverged(PdclError):
+    """A loss became NaN or infinite. The state before that step is kept."""
+
+    def at(self, place: str) -> Diverged:
+        """The same, naming the task and step where it happened."""
+        return Diverged(f"{place}: {self}")

@@ -1,0 +1,105 @@
+"""The methods by name: what each is, without importing any of them (or torch)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from pdcl.errors import UsageError
+
+Kind = TypeVar("Kind", bound=type)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method's entry: `target` is `module:Class`, or the class itself where a user registered one."""
+
+    name: str
+    target: str | type
+    summary: str
+    family: str = "own"
+    uses_memory: bool = True
+    needs_boundaries: bool = True
+    reference: str = ""
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+    def load(self) -> Any:
+        """The learner class."""
+        if isinstance(self.target, type):
+            return self.target
+        module, _, name = self.target.partition(":")
+        return getattr(import_module(module), name)
+
+
+PAPER = "Elenter et al., Primal Dual Continual Learning, 2024"
+
+_BUILT_IN = [
+    Method("finetune", "pdcl.learners.plain:Finetune", "plain training, forgets", "bounds", False, False),
+    Method("joint", "pdcl.learners.plain:Joint", "retrains on everything seen", "bounds", False, False),
+    Method(
+        "er", "pdcl.learners.replay:ER", "replay from a reservoir", "replay", True, False,
+        "Chaudhry et al., On Tiny Episodic Memories, 2019",
+    ),
+    Method(
+        "er-ring", "pdcl.learners.replay:ERRing", "replay from one ring per class", "replay", True, True,
+        "Chaudhry et al., On Tiny Episodic Memories, 2019",
+    ),
+    Method(
+        "pdcl0", "pdcl.learners.pdcl:PDCL", "replay weighed by duals", "primal-dual", True, True, PAPER,
+        {"partition": "uniform", "selection": "uniform", "level": "task"},
+    ),
+    Method(
+        "pdcl", "pdcl.learners.pdcl:PDCL", "+ memory divided by duals", "primal-dual", True, True, PAPER,
+        {"partition": "affine", "selection": "uniform", "level": "task"},
+    ),
+    Method(
+        "pdcl-s", "pdcl.learners.pdcl:PDCL", "duals per sample choose what is kept", "primal-dual", True, True, PAPER,
+        {"partition": "affine", "selection": "dual", "level": "sample"},
+    ),
+]  # fmt: skip
+
+_METHODS = {method.name: method for method in _BUILT_IN}
+_outside_read = False
+
+
+def methods() -> dict[str, Method]:
+    """All known methods: ours, those of installed plug-ins, those registered in this process."""
+    global _outside_read
+    if not _outside_read:
+        _outside_read = True
+        for point in entry_points(group="pdcl.learners"):
+            _METHODS.setdefault(point.name, Method(point.name, point.value, "a plug-in", "plug-in"))
+    return _METHODS
+
+
+def method(name: str) -> Method:
+    """The entry of this name; a misspelt one suggests the nearest."""
+    known = methods()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"there is no method {name!r}.{hint} Known: {', '.join(known)}")
+    return known[name]
+
+
+def register(name: str, summary: str = "", **about: Any) -> Callable[[Kind], Kind]:
+    """Make a learner class known by name to the command line, studies, resume and reports.
+
+    ```python
+    @pdcl.register("mine", summary="what it does", family="replay")
+    @dataclass(eq=False)
+    class Mine(pdcl.Learner): ...
+    ```
+    """
+
+    def remember(kind: Kind) -> Kind:
+        if name in _METHODS and _METHODS[name].target is not kind and not isinstance(_METHODS[name].target, type):
+            raise UsageError(f"the name {name!r} belongs to {_METHODS[name].target}; register under another one")
+        _METHODS[name] = Method(name, kind, summary or (kind.__doc__ or "").strip().split("\n")[0], **about)
+        return kind
+
+    return remember

@@ -1,0 +1,53 @@
+"""The two ends of every comparison: forget everything, and forget nothing at any price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+from pdcl.streams.data import Data
+from pdcl.streams.task import Spec, Task
+from pdcl.training.batches import Batch, Joined
+from pdcl.training.learner import Learner, Step
+
+
+@dataclass(eq=False)
+class Finetune(Learner):
+    """Plain training on the current task: no memory, no defence against forgetting. The lower end."""
+
+    def step(self, batch: Batch) -> Step:
+        losses = self.losses(self.outputs(batch.x), batch.y)
+        self.descend(losses.mean())
+        return Step(losses.detach())
+
+
+@dataclass(eq=False)
+class Joint(Finetune):
+    """Each task trains a fresh network on everything seen so far: what unbounded memory and time would give.
+
+    `restart=False` goes on from the previous network instead.
+    """
+
+    restart: bool = True
+
+    def prepare(self, spec: Spec) -> None:
+        super().prepare(spec)
+        self.past: list[Data] = []
+        self.fresh = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+    def mix(self, task: Task) -> Data | None:
+        return Joined(self.past) if self.past else None
+
+    def begin(self, task: Task, steps: int) -> None:
+        if self.restart:
+            self.model.load_state_dict(self.fresh)
+            self.optimiser = self.new_optimiser()
+
+    def end(self, task: Task) -> None:
+        self.past.append(task.data)
+
+    def recall(self, tasks: Sequence[Task]) -> None:
+        self.past = [task.data for task in tasks]
+
+

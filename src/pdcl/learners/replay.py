@@ -1,0 +1,114 @@
+"""Experience replay: train on the current batch and as many stored samples, one mean over both.
+
+Chaudhry et al., "On Tiny Episodic Memories in Continual Learning", 2019; reservoir after Vitter, 1985.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pdcl.errors import UsageError
+from pdcl.memory import Memory
+from pdcl.streams.task import Spec, Task
+from pdcl.training.batches import Batch
+from pdcl.training.learner import Learner, Step
+
+
+@dataclass(eq=False)
+class Rehearsal(Learner):
+    """What all methods with a memory share: its bound and the size of the replay batch."""
+
+    memory: int | str = 200
+    replay: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.replay < 1:
+            raise UsageError(f"replay={self.replay} must be at least 1")
+        self.samples_seen = 0
+
+    def prepare(self, spec: Spec) -> None:
+        super().prepare(spec)
+        self.store = Memory(self.memory, self.place)
+        if spec.tasks is not None and str(self.memory).isdigit() and int(self.memory) < spec.tasks:
+            raise UsageError(
+                f"memory={self.memory} is smaller than the {spec.tasks} tasks of the stream: "
+                f"some would keep no sample; give at least memory={spec.tasks}"
+            )
+
+    @property
+    def held(self) -> Memory:
+        """The memory, after `prepare`."""
+        assert self.store is not None
+        return self.store
+
+    def rows(self, batch: Batch, **more: Tensor) -> dict[str, Tensor]:
+        """A batch as memory rows: raw input, target, task, an id that no other sample ever has, and more."""
+        task = torch.full((len(batch),), batch.task)
+        return {"x": batch.x, "y": batch.y, "task": task, "id": batch.index + self.samples_seen, **more}
+
+    def end(self, task: Task) -> None:
+        self.samples_seen += len(task.data)
+
+
+@dataclass(eq=False)
+class ER(Rehearsal):
+    """Experience replay with a reservoir: every sample ever seen is held with the same probability."""
+
+    persistent = ("samples_seen",)
+
+    def step(self, batch: Batch) -> Step:
+        x, y = self.with_replayed(batch)
+        losses = self.losses(self.outputs(x), y)
+        self.descend(losses.mean())
+        self.remember(batch)
+        return Step(losses[: len(batch)].detach())
+
+    def with_replayed(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The batch and, once memory holds something, `replay` distinct stored samples behind it."""
+        if not len(self.held):
+            return batch.x, batch.y
+        slots = self.held.draw(self.replay, self.generator)
+        return torch.cat([batch.x, self.held["x"][slots]]), torch.cat([batch.y, self.held["y"][slots]])
+
+    def remember(self, batch: Batch) -> None:
+        self.held.add_reservoir(self.generator, **self.rows(batch))
+
+
+@dataclass(eq=False)
+class ERRing(ER):
+    """Experience replay with one first-in-first-out ring per class seen so far, all of the same size."""
+
+    persistent = ("samples_seen", "ranks", "started")
+
+    def prepare(self, spec: Spec) -> None:
+        super().prepare(spec)
+        self.ranks: dict[str, int] = {}
+        self.started = False
+        self._lookup: Tensor | None = None
+
+    def begin(self, task: Task, steps: int) -> None:
+        for group in task.classes or (task.index,):
+            self.ranks.setdefault(str(group), len(self.ranks))
+        self._lookup = None
+        self.started = False
+
+    def remember(self, batch: Batch) -> None:
+        rows = self.rows(batch)
+        self.held.allocate(**rows)
+        if not self.started:
+            self.held.start_ring(len(self.ranks))
+            self.started = True
+        self.held.add_ring(self._rank(batch), **rows)
+
+    def _rank(self, batch: Batch) -> Tensor:
+        """Which ring each sample belongs to: its class's, or its task's where there are no classes."""
+        if self._lookup is None:
+            self._lookup = torch.zeros(1 + max(int(name) for name in self.ranks), dtype=torch.long)
+            for name, rank in self.ranks.items():
+                self._lookup[int(name)] = rank
+        groups = batch.y if batch.y.dtype == torch.long and batch.y.ndim == 1 else torch.full((len(batch),), batch.task)
+        return self._lookup[groups.cpu()]

@@ -1,0 +1,1 @@
+"""The loop over the learner contract: order, epochs, events, evaluation, state."""

@@ -1,0 +1,184 @@
+"""The learner contract: what every method is, on one screen.
+
+A learner owns its network, optimiser, memory and generator; the loop owns order, epochs, evaluation and events.
+Only `step` must be written. Fields of the dataclass are the method's options, on the command line, in studies and in
+a run's `config.json`; attributes named in `persistent` are what it saves beyond network, optimiser and memory.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from pdcl.errors import Diverged, UsageError
+from pdcl.memory import Memory
+from pdcl.networks import build, has_batch_statistics
+from pdcl.streams.data import Data
+from pdcl.streams.task import Spec, Task
+from pdcl.training.batches import Batch, seeded
+from pdcl.training.events import Event, Listener, ignore
+from pdcl.training.objective import OBJECTIVES, Objective
+from pdcl.training.placement import autocast, device_of
+
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+EVALUATION_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one update did: the current batch's losses, one per sample, and numbers worth plotting."""
+
+    losses: Tensor
+    scalars: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Learner(ABC):
+    """A network that learns tasks one after another by one method."""
+
+    network: nn.Module | str = "auto"
+    _: KW_ONLY
+    seed: int = 0
+    lr: float = 0.1
+    optimizer: str = "sgd"
+    weight_decay: float = 0.0
+    keep_optimizer: bool = False
+    device: str = "auto"
+    precision: str = "float32"
+    objective: Objective | str = "auto"
+
+    persistent: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise UsageError(f"optimizer={self.optimizer!r} is unknown; choose one of {', '.join(OPTIMIZERS)}")
+        if not self.lr > 0:
+            raise UsageError(f"lr={self.lr} must be positive")
+        self.spec: Spec | None = None
+        self.store: Memory | None = None
+        self.emit: Listener = ignore
+        self.tasks_learned = 0
+        self.generator = seeded(self.seed, 1)
+
+    def prepare(self, spec: Spec) -> None:
+        """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
+        self.spec = spec
+        self.place = device_of(self.device)
+        self.goal = OBJECTIVES[spec.kind] if isinstance(self.objective, str) else self.objective
+        if isinstance(self.network, str):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self.seed)
+                self.model = build(self.network, spec.shape, spec.outputs)
+        else:
+            self.model = self.network
+        self.model.to(self.place)
+        self.batch_statistics = has_batch_statistics(self.model)
+        self.optimiser = self.new_optimiser()
+
+    def new_optimiser(self) -> torch.optim.Optimizer:
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        optimiser: torch.optim.Optimizer = OPTIMIZERS[self.optimizer](
+            parameters, lr=self.lr, weight_decay=self.weight_decay
+        )
+        return optimiser
+
+    def mix(self, task: Task) -> Data | None:
+        """Samples to mix into the task's training data, such as what memory holds."""
+        return None
+
+    def begin(self, task: Task, steps: int) -> None:
+        """A task of `steps` updates starts."""
+
+    @abstractmethod
+    def step(self, batch: Batch) -> Step:
+        """One whole update on a batch of the current task."""
+
+    def end(self, task: Task) -> None:
+        """The task is over; its data is still here, for the last time."""
+
+    def recall(self, tasks: Sequence[Task]) -> None:
+        """Resuming: these tasks were learned before. Only a method that keeps whole tasks needs to know."""
+
+    def final_duals(self) -> list[float]:
+        """λ_k of every past task at the end of a task, then the artificial one; [] where a method has none."""
+        return []
+
+    def outputs(self, raw: Tensor, augment: bool = True) -> Tensor:
+        """Network outputs for raw inputs, normalised, and augmented while training."""
+        assert self.spec is not None
+        generator = self.generator if augment and self.model.training else None
+        with autocast(self.place, self.precision):
+            out: Tensor = self.model(self.spec.transform(raw, generator))
+        return out.float()
+
+    def scores(self, raw: Tensor) -> Tensor:
+        """What evaluation and `predict` look at, n × outputs."""
+        return self.outputs(raw, augment=False)
+
+    def features(self, raw: Tensor) -> Tensor:
+        """What the last layer sees, n × d."""
+        assert self.spec is not None
+        found = getattr(self.model, "features", None)
+        x = self.spec.transform(raw)
+        return found(x) if callable(found) else self.model(x)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """One loss per sample."""
+        return self.goal.loss(outputs, targets)
+
+    def backward(self, scalar: Tensor) -> None:
+        """Gradients of `scalar`, after checking that it is finite."""
+        if not math.isfinite(scalar.item()):
+            raise Diverged(
+                f"the loss became {scalar.item()} (lr={self.lr}, optimizer={self.optimizer}); "
+                "lower lr, or look for inputs far outside the range of the others"
+            )
+        self.optimiser.zero_grad(set_to_none=True)
+        scalar.backward()
+
+    def descend(self, scalar: Tensor) -> None:
+        """One optimiser step down `scalar`."""
+        self.backward(scalar)
+        self.optimiser.step()
+
+    def say(self, event: Event) -> None:
+        self.emit(event)
+
+    @torch.no_grad()
+    def evaluated(self, x: Tensor) -> Tensor:
+        """Scores of many raw inputs in eval mode, in pieces."""
+        training = self.model.training
+        self.model.eval()
+        try:
+            return torch.cat([self.scores(part.to(self.place)) for part in x.split(EVALUATION_BATCH)])
+        finally:
+            self.model.train(training)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that determines this learner's future, as tensors and JSON values."""
+        return {
+            "network": self.model.state_dict(),
+            "optimizer": self.optimiser.state_dict(),
+            "memory": None if self.store is None else self.store.state_dict(),
+            "generator": self.generator.get_state(),
+            "tasks_learned": self.tasks_learned,
+            "method": {name: getattr(self, name) for name in self.persistent},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a state saved by `state_dict` of an equal, prepared learner."""
+        self.model.load_state_dict(state["network"])
+        self.optimiser = self.new_optimiser()
+        self.optimiser.load_state_dict(state["optimizer"])
+        if self.store is not None:
+            self.store.load_state_dict(state["memory"])
+        self.generator.set_state(state["generator"])
+        self.tasks_learned = state["tasks_learned"]
+        for name in self.persistent:
+            setattr(self, name, state["method"][name])

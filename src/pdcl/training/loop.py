@@ -1,0 +1,160 @@
+"""The loop: tasks in order, epochs, batches, evaluation, events. It knows no method and no file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pdcl.errors import Diverged, UsageError
+from pdcl.streams.data import Data
+from pdcl.streams.task import Stream, Task
+from pdcl.training.batches import Joined, batches, epoch_order, seeded
+from pdcl.training.evaluation import evaluate
+from pdcl.training.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
+from pdcl.training.learner import Learner, Step
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and in what portions a task is trained."""
+
+    epochs: int = 1
+    batch: int = 10
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 1:
+            raise UsageError(f"epochs={self.epochs} and batch={self.batch} must be at least 1")
+
+    def steps(self, samples: int) -> int:
+        return self.epochs * -(-samples // self.batch)
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run is: the next step is batch `step` of `epoch` of `task`."""
+
+    task: int = 0
+    epoch: int = 0
+    step: int = 0
+
+
+@dataclass
+class History:
+    """What was measured after each task, row j after task j."""
+
+    class_il: list[list[float]] = field(default_factory=list)
+    task_il: list[list[float]] = field(default_factory=list)
+    duals: list[list[float]] = field(default_factory=list)
+    partitions: list[list[int]] = field(default_factory=list)
+    confusion: list[list[int]] = field(default_factory=list)
+
+
+Keeper = Callable[[Learner, Position, History], None]
+
+
+def keep_nothing(learner: Learner, position: Position, history: History) -> None:
+    """The keeper of those who need no checkpoints."""
+
+
+@dataclass
+class Loop:
+    """One learner through one stream. `keep` is offered the state after every step and every task."""
+
+    learner: Learner
+    stream: Stream
+    schedule: Schedule
+    listener: Listener = ignore
+    keep: Keeper = keep_nothing
+    position: Position = field(default_factory=Position)
+    history: History = field(default_factory=History)
+
+    def run(self) -> History:
+        """Learn every task from `position` on."""
+        self.learner.emit = self.listener
+        with _own_randomness():
+            for task in self.stream.tasks[self.position.task :]:
+                self._learn(task)
+        return self.history
+
+    def _learn(self, task: Task) -> None:
+        learner, fresh = self.learner, self.position.epoch == self.position.step == 0
+        if fresh:
+            torch.manual_seed(seeded(learner.seed, task.index, 2).initial_seed() % 2**63)
+            if not learner.keep_optimizer:
+                learner.optimiser = learner.new_optimiser()
+        mixed = learner.mix(task)
+        data = task.data if mixed is None else Joined([task.data, mixed])
+        if fresh:
+            self._announce(task, self.schedule.steps(len(data)))
+            learner.begin(task, self.schedule.steps(len(data)))
+        learner.model.train()
+        try:
+            for epoch in range(self.position.epoch, self.schedule.epochs):
+                self._epoch(task, data, epoch)
+        except Diverged as error:
+            self.listener(RunFailed(task.index, self.position.step, str(error)))
+            raise error.at(f"task {task.index} ({task.name}), epoch {self.position.epoch}, step {self.position.step}")
+        learner.end(task)
+        learner.tasks_learned += 1
+        self.listener(TaskEnded(task.index, self.schedule.steps(len(data))))
+        self._measure(task)
+        self.position = Position(task.index + 1)
+        self.keep(learner, self.position, self.history)
+
+    def _announce(self, task: Task, steps: int) -> None:
+        labels = self.stream.spec.labels
+        names = [str(labels[c]) for c in task.classes] if labels else []
+        self.listener(TaskBegan(task.index, task.name, len(task.data), steps, names))
+
+    def _epoch(self, task: Task, data: Data, epoch: int) -> None:
+        learner, size = self.learner, self.schedule.batch
+        order = epoch_order(len(data), learner.seed, task.index, epoch)
+        per_epoch = -(-len(data) // size)
+        meter = _Meter(self.listener, task.index, epoch, every=max(1, self.schedule.epochs * per_epoch // 50))
+        start = self.position.step if epoch == self.position.epoch else 0
+        for number, batch in enumerate(batches(data, task.index, size, order, learner.place, start), start):
+            self.position = Position(task.index, epoch, number)
+            meter.add(learner.step(batch), number, last=number == per_epoch - 1)
+            self.position = Position(task.index, epoch, number + 1)
+            self.keep(learner, self.position, self.history)
+        self.position = Position(task.index, epoch + 1, 0)
+
+    def _measure(self, task: Task) -> None:
+        learner, history = self.learner, self.history
+        found = evaluate(learner, self.stream.tasks)
+        history.class_il.append(found.class_il)
+        history.task_il.append(found.task_il)
+        history.duals.append(learner.final_duals())
+        history.partitions.append([] if learner.store is None else learner.store.counts(task.index + 1))
+        if found.confusion is not None:
+            history.confusion = found.confusion.tolist()
+        self.listener(Evaluated(task.index, found.class_il, found.task_il))
+
+
+class _Meter:
+    """Averages losses on the device and speaks now and then, so that a step costs no event."""
+
+    def __init__(self, listener: Listener, task: int, epoch: int, every: int) -> None:
+        self.listener, self.task, self.epoch, self.every = listener, task, epoch, every
+        self.total: Tensor | None = None
+        self.count = 0
+
+    def add(self, step: Step, number: int, last: bool) -> None:
+        loss = step.losses.mean()
+        self.total = loss if self.total is None else self.total + loss
+        self.count += 1
+        if self.count >= self.every or last:
+            mean = float(self.total) / self.count
+            self.listener(Stepped(self.task, self.epoch, number, mean, step.scalars))
+            self.total, self.count = None, 0
+
+
+@contextmanager
+def _own_randomness() -> Iterator[None]:
+    """Dropout and the like draw from torch's global generators: give the run its own, and give them back after."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        yield
