@@ -57,9 +57,13 @@ class Encoding:
 
 
 def assembled(
-    name: str, tasks: Sequence[Task], encoding: Encoding, transform: Transform | None = None, preset: str | None = None
+    name: str,
+    tasks: Sequence[Task],
+    encoding: Encoding,
+    transform: Transform | None = None,
+    known: dict[str, str] | None = None,
 ) -> Stream:
-    """The stream of these tasks, after all checks."""
+    """The stream of these tasks, after all checks. `known` is a fingerprint that spares computing one."""
     if not tasks:
         raise BadData(f"stream {name!r} has no tasks")
     first = tasks[0]
@@ -76,7 +80,7 @@ def assembled(
         heads=tuple(task.classes for task in tasks),
         transform=transform or Transform(),
     )
-    stream = Stream(name, list(tasks), spec, preset, {"data": fingerprint(tasks)})
+    stream = Stream(name, list(tasks), spec, fingerprint=known or {"data": fingerprint(tasks)})
     check_stream(stream)
     return stream
 

@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
+from pdcl.streams.sources import MNIST
 
 if TYPE_CHECKING:
     from pdcl.streams.task import Stream
@@ -62,6 +63,18 @@ BUILT_IN = (
         tasks=5,
         classes=10,
         licence="MIT",
+    ),
+    Entry(
+        "mnist",
+        "pdcl.streams.benchmarks.mnist:load",
+        "handwritten digits, 28×28, 60,000 training and 10,000 test images",
+        tasks=5,
+        classes=10,
+        regime="online",
+        size=MNIST.size,
+        licence=MNIST.licence,
+        needs_download=True,
+        reference=MNIST.reference,
     ),
 )
 

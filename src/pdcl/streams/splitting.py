@@ -60,9 +60,22 @@ def split(
         check_groups_apart([samples.groups], [other.groups])
         targets = encode(other.targets, labels, "test y", missing)
         train, held = data, other.data(targets, encoded.encode(other.groups))
+    return by_class(name, train, held, plan, transform)
+
+
+def by_class(
+    name: str,
+    train: Data,
+    test: Data,
+    plan: Sequence[Sequence[Any]],
+    transform: Transform | None = None,
+    fingerprint: dict[str, str] | None = None,
+) -> Stream:
+    """The stream whose tasks have the labels of `plan`; targets count these labels in the plan's order."""
+    labels = tuple(label for members in plan for label in members)
     heads = [tuple(labels.index(label) for label in members) for members in plan]
-    parts = [Task(i, named(plan[i]), _of(train, head), _of(held, head), head) for i, head in enumerate(heads)]
-    return assembled(name, parts, Encoding("classification", labels), transform)
+    tasks = [Task(i, named(plan[i]), _of(train, head), _of(test, head), head) for i, head in enumerate(heads)]
+    return assembled(name, tasks, Encoding("classification", labels), transform, fingerprint)
 
 
 def plan_classes(

@@ -1,0 +1,1 @@
+"""The paper's four streams, one file each."""
