@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
 import torch
 from hypothesis import settings
 
@@ -12,3 +16,49 @@ torch.set_num_threads(1)
 settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("steady")
+
+
+@pytest.fixture
+def fake_run() -> FakeRun:
+    """Writes the record of a run that never ran."""
+    return FakeRun()
+
+
+class FakeRun:
+    config: ClassVar[dict[str, Any]] = {
+        "stream": "digits",
+        "method": "pdcl",
+        "preset": "default",
+        "memory": 100,
+        "seed": 0,
+        "options": {"alpha": {"value": 0.5, "source": "method"}, "lr": {"value": 0.1, "source": "preset"}},
+        "versions": {"pdcl": "0.1.0"},
+        "data": {"train": "00ff"},
+    }
+
+    def configured(self, options: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+        given = {name: {"value": value, "source": "user"} for name, value in (options or {}).items()}
+        return {**self.config, **changes, "options": {**self.config["options"], **given}}
+
+    def result(self, accuracy: float = 0.8, forgetting: float = 0.1, seconds: float = 2.0) -> dict[str, Any]:
+        matrix = [[accuracy + forgetting, 0.0], [accuracy, accuracy]]
+        return {
+            "mean_accuracy": accuracy,
+            "mean_forgetting": forgetting,
+            "accuracy": {"class_il": matrix, "task_il": [[0.99, 0.5], [0.9, 0.98]]},
+            "duals": [[], [1.5, 0.2]],
+            "partitions": [[100], [60, 40]],
+            "confusion": [[9, 1], [2, 8]],
+            "cost": {"seconds": seconds, "cpu_seconds": 2 * seconds, "peak_memory_mb": 300.0},
+        }
+
+    def __call__(self, out: Path, accuracy: float | None = 0.8, forgetting: float = 0.1, **config: Any) -> Path:
+        """A finished run, or one without a result where `accuracy` is None."""
+        from pdcl.records import Record, run_name
+
+        full = self.configured(**config)
+        names = [full[key] for key in ("stream", "method", "memory", "seed")]
+        with Record.create(out, run_name(*names, config.get("options"), full["preset"]), full) as record:
+            if accuracy is not None:
+                record.write_result(self.result(accuracy, forgetting))
+        return record.path

@@ -1,0 +1,156 @@
+"""One run on disk: what it was asked for, what happened, and what came out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from pdcl.errors import RecordError, RunFinished, RunUnfinished
+from pdcl.records import reading, schema
+from pdcl.records.naming import safe
+from pdcl.records.writing import dumps, write_whole
+
+if TYPE_CHECKING:
+    from pdcl.training.events import Event
+
+# What makes two runs of one name the same run; versions and where an option came from don't.
+IDENTITY = ("stream", "method", "preset", "memory", "seed", "data")
+
+
+class Record:
+    """A run's directory. Hand `listener` to the loop and close the record, or use it in a `with` statement."""
+
+    def __init__(self, path: Path, elapsed: float = 0.0) -> None:
+        self.path = path
+        self._file: IO[str] | None = None
+        self._start = time.perf_counter() - elapsed
+
+    @classmethod
+    def create(cls, out: str | Path, name: str, config: Mapping[str, Any]) -> Record:
+        """Make `<out>/<name>` with its config.json, in one step that only one of several processes can win.
+
+        Raises RunFinished or RunUnfinished where this run was begun before, and RecordError where something else is in
+        the way or nothing can be written.
+        """
+        path = Path(out) / safe(name)
+        content = {"schema": schema.VERSION, **config}
+        if missing := schema.missing_keys(content, schema.Config):
+            raise RecordError(f"the config of {path} lacks {', '.join(missing)}", path)
+        try:
+            Path(out).mkdir(parents=True, exist_ok=True)
+            _place(path, dumps(content, indent=1) + "\n")
+        except OSError as error:
+            raise _blocked(path, content, error) from error
+        return cls(path)
+
+    @classmethod
+    def reopen(cls, path: str | Path, position: int | None = None) -> Record:
+        """Continue an unfinished run's record, its clock included.
+
+        A last line that a crash cut short goes; so does all beyond `position`, the `position` of a checkpoint, since
+        what came after it will happen again.
+        """
+        path = Path(path)
+        reading.read_config(path)
+        if (path / schema.RESULT).exists():
+            raise RunFinished(f"{path} is finished", path)
+        return cls(path, _rewind(path / schema.EVENTS, position))
+
+    @property
+    def position(self) -> int:
+        """How long events.jsonl is: what a checkpoint remembers, for `reopen`."""
+        events = self.path / schema.EVENTS
+        return events.stat().st_size if events.exists() else 0
+
+    def listener(self, event: Event) -> None:
+        """Append one event as one line, at once: a run that dies leaves all that it did."""
+        if self._file is None:
+            self._file = (self.path / schema.EVENTS).open("a", encoding="utf-8", newline="\n")
+        line = {"time": round(time.perf_counter() - self._start, 3), **event.as_json()}
+        self._file.write(dumps(line) + "\n")
+        self._file.flush()
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write result.json, whole and once."""
+        path = self.path / schema.RESULT
+        if path.exists():
+            raise RunFinished(f"{self.path} already has its result; a run is written once", self.path)
+        content = {"schema": schema.VERSION, **result}
+        if missing := schema.missing_keys(content, schema.Result):
+            raise RecordError(f"the result for {path} lacks {', '.join(missing)}", path)
+        write_whole(path, dumps(content) + "\n")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _place(path: Path, config: str) -> None:
+    """Fill a directory under another name and rename it: it appears with its config or not at all."""
+    fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:60]}.", dir=path.parent))
+    try:
+        os.chmod(fresh, 0o755)
+        write_whole(fresh / schema.CONFIG, config)
+        if path.is_dir() and not any(path.iterdir()):
+            # POSIX would let an empty directory be replaced, Windows wouldn't.
+            path.rmdir()
+        os.rename(fresh, path)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def _blocked(path: Path, config: Mapping[str, Any], error: OSError) -> RecordError:
+    """Why `path` can't be made, and what to do about it."""
+    if not os.path.lexists(path):
+        return RecordError(f"can't write {path}: {error.strerror}; choose another directory with --out", path)
+    if not (path / schema.CONFIG).is_file():
+        return RecordError(f"{path} holds something else than a run; move it away or choose another --out", path)
+    if other := _differences(reading.read_config(path), config):
+        names = ", ".join(other)
+        return RecordError(f"{path} holds another run: it differs in {names}; choose another --out", path)
+    if (path / schema.RESULT).exists():
+        return RunFinished(f"{path} is finished; it was not run again", path)
+    return RunUnfinished(f"{path} was begun and has no result yet; continue it with `pdcl resume {path}`", path)
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    fresh = json.loads(dumps(dict(new)))
+    different = [key for key in IDENTITY if old[key] != fresh[key]]
+    before, after = _values(old), _values(fresh)
+    keys = sorted(before.keys() | after.keys())
+    return different + [key for key in keys if (key in before) != (key in after) or before.get(key) != after.get(key)]
+
+
+def _values(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: option["value"] for name, option in config["options"].items()}
+
+
+def _rewind(events: Path, position: int | None) -> float:
+    """Cut events.jsonl back to whole lines within `position`; the time of the last one."""
+    if not events.exists():
+        return 0.0
+    with events.open("r+b") as file:
+        kept = file.read(-1 if position is None else position)
+        end = kept.rfind(b"\n") + 1
+        file.truncate(end)
+    last = 0.0
+    for event in reading.read_events(events.parent):
+        last = event["time"]
+    return last

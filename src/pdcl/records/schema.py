@@ -1,0 +1,73 @@
+"""What stands in a run's files, version 1.
+
+JSON here is strict: a number that isn't finite (a loss that blew up, an interval of one seed) is written as null.
+A reader refuses a version that it doesn't know; new keys alone don't make a new version.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+VERSION = 1
+
+CONFIG = "config.json"
+EVENTS = "events.jsonl"
+RESULT = "result.json"
+
+
+class Option(TypedDict):
+    """A value, and where it came from: method, stream, preset, study or user."""
+
+    value: Any
+    source: str
+
+
+class Config(TypedDict):
+    """`config.json`: all that is needed to repeat a run."""
+
+    schema: int
+    stream: str
+    method: str
+    preset: str
+    memory: int | str | None
+    seed: int
+    options: dict[str, Option]
+    versions: dict[str, str]
+    data: dict[str, str]
+
+
+class Accuracy(TypedDict):
+    """Score on task i after learning task j as [j][i], all tasks: over all classes, and over the task's own."""
+
+    class_il: list[list[float | None]]
+    task_il: list[list[float | None]]
+
+
+class Cost(TypedDict):
+    """The only part of a result that two equal runs may differ in."""
+
+    seconds: float | None
+    cpu_seconds: float | None
+    peak_memory_mb: float | None
+
+
+class Result(TypedDict):
+    """`result.json`: every key for every method, empty lists where a method has no such thing.
+
+    `duals[j]` are the final λ_k for k < j and then the artificial one; `partitions[j][k]` the samples of task k held
+    after task j; `confusion[true][said]` counts over all test data at the end.
+    """
+
+    schema: int
+    mean_accuracy: float | None
+    mean_forgetting: float | None
+    accuracy: Accuracy
+    duals: list[list[float | None]]
+    partitions: list[list[int]]
+    confusion: list[list[int]]
+    cost: Cost
+
+
+def missing_keys(content: dict[str, Any], kind: type) -> list[str]:
+    """Keys that `kind` (a TypedDict from here) asks for and `content` lacks; the version is the writer's to add."""
+    return [key for key in kind.__annotations__ if key != "schema" and key not in content]

@@ -1,0 +1,126 @@
+"""Groups and comparisons as tables to read: on a terminal, a page, in a paper."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pdcl.records.groups import Comparison, Group
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+GROUP_HEAD = ("method", "memory", "accuracy", "forgetting", "task-IL", "seeds", "s/run")
+DIFFERENCE_HEAD = ("method", "memory", "accuracy won", "95 % interval", "forgetting added", "seeds")
+MINUS = "−"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A titled table of finished text; what every format for readers is drawn from."""
+
+    title: str
+    head: tuple[str, ...]
+    lines: list[tuple[str, ...]]
+
+
+def sheets(groups: Sequence[Group], comparisons: Sequence[Comparison] = ()) -> list[Sheet]:
+    """One sheet per stream and preset, then one for each of their baselines."""
+    result = []
+    for setting, members in groupby(groups, _setting):
+        result.append(Sheet(setting, GROUP_HEAD, [_group_line(member) for member in members]))
+    for (baseline, setting), pairs in groupby(comparisons, lambda c: (c.baseline.first.method, _setting(c.group))):
+        title = f"{setting}: against {baseline} on the same seeds"
+        result.append(Sheet(title, DIFFERENCE_HEAD, [_difference_line(pair) for pair in pairs]))
+    return result
+
+
+def _setting(member: Group) -> str:
+    return f"{member.first.stream}, preset {member.first.preset}"
+
+
+def _group_line(member: Group) -> tuple[str, ...]:
+    row = member.first
+    return (
+        member.label,
+        _memory(row.memory),
+        _estimate(*member.estimate("mean_accuracy")),
+        _estimate(*member.estimate("mean_forgetting")),
+        _number(member.estimate("task_il")[0]),
+        str(len(member.rows)),
+        _number(member.estimate("seconds")[0], ".1f"),
+    )
+
+
+def _difference_line(entry: Comparison) -> tuple[str, ...]:
+    won = entry.accuracy
+    told_apart = f" vs {entry.baseline.label}" if entry.baseline.changed else ""
+    return (
+        entry.group.label + told_apart,
+        _memory(entry.group.first.memory),
+        _number(won.mean, "+.3f"),
+        "unknown" if math.isnan(won.low) else f"{_number(won.low, '+.3f')} to {_number(won.high, '+.3f')}",
+        _number(entry.forgetting.mean, "+.3f"),
+        str(won.n),
+    )
+
+
+def _memory(memory: int | str | None) -> str:
+    return str(memory) if memory else "none"
+
+
+def _estimate(mean: float, half: float) -> str:
+    return _number(mean) if math.isnan(half) else f"{_number(mean)} ± {_number(half)}"
+
+
+def _number(value: float, form: str = ".3f") -> str:
+    return "unknown" if math.isnan(value) else format(value, form).replace("-", MINUS)
+
+
+def tables(groups: Sequence[Group], comparisons: Sequence[Comparison] = ()) -> list[Table]:
+    """What `--format table` prints: rich tables that fit 80 columns."""
+    from rich import box
+    from rich.table import Table
+
+    drawn = []
+    for sheet in sheets(groups, comparisons):
+        table = Table(title=sheet.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+        for position, name in enumerate(sheet.head):
+            table.add_column(name, justify="right" if position else "left", no_wrap=position > 0)
+        for line in sheet.lines:
+            table.add_row(*line)
+        drawn.append(table)
+    return drawn
+
+
+def markdown(sheet: Sheet) -> str:
+    rule = ["---", *["---:"] * (len(sheet.head) - 1)]
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in [sheet.head, rule, *sheet.lines]]
+    return f"**{sheet.title}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def latex(sheet: Sheet) -> str:
+    lines = [" & ".join(map(_escaped, line)) + r" \\" for line in [sheet.head, *sheet.lines]]
+    return "\n".join(
+        [
+            f"% {sheet.title}; needs \\usepackage{{booktabs}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(sheet.head) - 1)}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+            *lines[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
+
+
+def _escaped(cell: str) -> str:
+    text = re.sub(r"([&%$#_{}])", r"\\\1", cell.replace("\\", "/"))
+    text = text.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
+    return text.replace("±", r"$\pm$").replace(MINUS, "$-$")

@@ -1,0 +1,110 @@
+"""Many runs as one table: a row for every finished run below a directory."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pdcl.errors import RecordError, UsageError
+from pdcl.records import reading, schema
+
+# Runs lie in the directory given or in directories below it, as a study leaves them.
+DEPTH = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """One finished run: what it was and the numbers that tables show."""
+
+    path: Path
+    stream: str
+    method: str
+    preset: str
+    memory: int | str | None
+    seed: int
+    options: dict[str, Any] = field(hash=False)
+    mean_accuracy: float
+    mean_forgetting: float
+    task_il: float
+    seconds: float
+    cpu_seconds: float
+    peak_memory_mb: float
+
+
+@dataclass
+class Survey:
+    """What was found below a directory."""
+
+    rows: list[Row] = field(default_factory=list)
+    unfinished: list[Path] = field(default_factory=list)
+    unreadable: list[RecordError] = field(default_factory=list)
+
+
+def scan(directory: str | Path) -> list[Row]:
+    """Every finished run in or below a directory, ordered by path."""
+    return survey(directory).rows
+
+
+def survey(directory: str | Path) -> Survey:
+    """All runs in or below a directory: rows for the finished ones, paths of the others, errors for the damaged."""
+    if not os.path.isdir(directory):
+        raise UsageError(f"{directory} is not a directory; give one that holds runs, such as the --out of `pdcl run`")
+    found = Survey()
+    for path in _runs(os.fspath(directory), DEPTH):
+        try:
+            row = _row(path)
+        except RecordError as error:
+            found.unreadable.append(error)
+        else:
+            found.rows.append(row) if row else found.unfinished.append(Path(path))
+    found.rows.sort(key=lambda row: row.path)
+    return found
+
+
+def _runs(directory: str, depth: int) -> Iterator[str]:
+    """Directories with a config.json. A run is not looked into, nor is what is hidden: it isn't finished being made."""
+    if os.path.exists(os.path.join(directory, schema.CONFIG)):
+        yield directory
+    elif depth:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_dir() and not entry.name.startswith("."):
+                    yield from _runs(entry.path, depth - 1)
+
+
+def _row(path: str) -> Row | None:
+    """The row of one run, None if it has no result. Reads two small files and none of the events."""
+    try:
+        with open(os.path.join(path, schema.RESULT), "rb") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return None
+    run = Path(path)
+    result = reading.checked(reading.parsed(text, run / schema.RESULT), run / schema.RESULT, schema.Result)
+    config = reading.read_config(run)
+    last = result["accuracy"]["task_il"][-1:] or [[]]
+    return Row(
+        path=run,
+        stream=config["stream"],
+        method=config["method"],
+        preset=config["preset"],
+        memory=config["memory"],
+        seed=config["seed"],
+        options={name: option["value"] for name, option in config["options"].items()},
+        mean_accuracy=_number(result["mean_accuracy"]),
+        mean_forgetting=_number(result["mean_forgetting"]),
+        task_il=_mean(last[0]),
+        **{name: _number(result["cost"][name]) for name in schema.Cost.__annotations__},
+    )
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    return sum(map(_number, values)) / len(values) if values else math.nan

@@ -1,0 +1,58 @@
+"""Strict JSON, and files that are either whole or not there."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def dumps(value: Any, indent: int | None = None) -> str:
+    """Strict JSON of plain values, arrays, tensors and paths; what isn't finite becomes null."""
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, default=_plain)
+    except ValueError:
+        # Rare, so only then is every number looked at.
+        return json.dumps(finite(value), allow_nan=False, ensure_ascii=False, indent=indent)
+
+
+def finite(value: Any) -> Any:
+    """The same value with None for every number that isn't finite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    return finite(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(
+        f"{value!r} ({type(value).__name__}) has no place in a record: JSON knows numbers, text, lists and dicts"
+    )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write `path` so that no reader, and no crash, ever sees half of it."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp keeps others out; a record is for everyone whom the directory lets in.
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

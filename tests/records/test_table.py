@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import scipy.stats
+
+from pdcl.errors import UsageError
+from pdcl.records import compare, group, scan, survey
+
+
+def test_scan_finds_runs_at_every_depth_of_a_study_and_nothing_else(tmp_path, fake_run):
+    fake_run(tmp_path, accuracy=0.75, forgetting=0.2)
+    fake_run(tmp_path / "study" / "arm", seed=1)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "README").write_text("")
+    row, deep = scan(tmp_path)
+    assert (row.stream, row.method, row.preset, row.memory, row.seed) == ("digits", "pdcl", "default", 100, 0)
+    assert (row.mean_accuracy, row.mean_forgetting, row.seconds) == (0.75, 0.2, 2.0)
+    assert row.task_il == pytest.approx((0.9 + 0.98) / 2)
+    assert row.options == {"alpha": 0.5, "lr": 0.1}
+    assert deep.seed == 1
+    assert scan(row.path) == [row]
+
+
+def test_what_has_no_row_is_not_forgotten(tmp_path, fake_run):
+    begun = fake_run(tmp_path, accuracy=None)
+    broken = fake_run(tmp_path, seed=1)
+    (broken / "result.json").write_text('{"schema": 1')
+    newer = fake_run(tmp_path, seed=2)
+    (newer / "config.json").write_text('{"schema": 7}')
+    hidden = fake_run(tmp_path, seed=3)
+    hidden.rename(tmp_path / ".digits-half-made")
+    found = survey(tmp_path)
+    assert found.rows == []
+    assert found.unfinished == [begun]
+    assert sorted(error.path.parent for error in found.unreadable) == [broken, newer]
+
+
+def test_only_a_directory_is_scanned(tmp_path):
+    with pytest.raises(UsageError, match="not a directory"):
+        scan(tmp_path / "missing")
+
+
+def test_groups_are_means_over_seeds_with_students_interval(tmp_path, fake_run):
+    values = [0.80, 0.84, 0.79, 0.86]
+    for seed, value in enumerate(values):
+        fake_run(tmp_path, accuracy=value, seed=seed)
+    (member,) = group(scan(tmp_path))
+    mean, half = member.estimate("mean_accuracy")
+    low, high = scipy.stats.t.interval(0.95, 3, loc=sum(values) / 4, scale=scipy.stats.sem(values))
+    assert (mean - half, mean + half) == pytest.approx((low, high))
+    assert member.seeds == [0, 1, 2, 3]
+    assert member.label == "pdcl"
+
+
+def test_options_split_groups_and_name_only_what_varies(tmp_path, fake_run):
+    for seed in range(2):
+        fake_run(tmp_path, seed=seed)
+        fake_run(tmp_path, seed=seed, options={"alpha": 0.3, "partition": "bp"})
+        fake_run(tmp_path, seed=seed, method="er", options={"lr": 0.01})
+    labels = {member.label for member in group(scan(tmp_path))}
+    assert labels == {"pdcl alpha=0.5 partition=null", "pdcl alpha=0.3 partition=bp", "er"}
+
+
+def test_where_an_option_came_from_splits_nothing(tmp_path, fake_run):
+    fake_run(tmp_path, seed=0)
+    fake_run(tmp_path, seed=1, options={"alpha": 0.5})
+    (member,) = group(scan(tmp_path))
+    assert member.seeds == [0, 1]
+
+
+def test_a_copy_of_a_run_is_no_further_seed(tmp_path, fake_run):
+    fake_run(tmp_path / "a", seed=0)
+    fake_run(tmp_path / "b", seed=0)
+    (member,) = group(scan(tmp_path))
+    assert member.seeds == [0]
+
+
+def test_order_is_stream_then_memory_then_the_best_first(tmp_path, fake_run):
+    for memory in ("64MB", 1000, 200):
+        for method, accuracy in (("er", 0.5), ("pdcl", 0.9)):
+            fake_run(tmp_path, accuracy=accuracy, method=method, memory=memory)
+    fake_run(tmp_path, stream="aaa")
+    fake_run(tmp_path, accuracy=math.nan, method="diverged", memory=200)
+    order = [(g.first.stream, g.first.memory, g.first.method) for g in group(scan(tmp_path))]
+    assert order == [
+        ("aaa", 100, "pdcl"),
+        ("digits", 200, "pdcl"), ("digits", 200, "er"), ("digits", 200, "diverged"),
+        ("digits", 1000, "pdcl"), ("digits", 1000, "er"),
+        ("digits", "64MB", "pdcl"), ("digits", "64MB", "er"),
+    ]  # fmt: skip
+
+
+def test_differences_are_paired_by_seed(tmp_path, fake_run):
+    ours, theirs = [0.80, 0.90, 0.70, 0.85], [0.78, 0.87, 0.69, 0.80]
+    for seed in range(4):
+        fake_run(tmp_path, accuracy=ours[seed], seed=seed)
+        fake_run(tmp_path, accuracy=theirs[seed], seed=seed, method="er")
+    fake_run(tmp_path, accuracy=0.1, seed=9)
+    (entry,) = compare(group(scan(tmp_path)), "er")
+    oracle = scipy.stats.ttest_rel(ours, theirs)
+    assert (entry.accuracy.low, entry.accuracy.high) == pytest.approx(tuple(oracle.confidence_interval(0.95)))
+    assert entry.accuracy.n == 4
+    assert entry.forgetting.mean == 0
+
+
+def test_only_like_is_compared_with_like(tmp_path, fake_run):
+    for memory in (100, 200):
+        fake_run(tmp_path, memory=memory)
+        fake_run(tmp_path, memory=memory, method="er")
+    fake_run(tmp_path, memory=300)
+    fake_run(tmp_path, memory=100, method="er", preset="paper")
+    fake_run(tmp_path, memory=None, method="joint")
+    groups = group(scan(tmp_path))
+    met = {(c.group.first.method, c.group.first.memory, c.baseline.first.memory) for c in compare(groups, "er")}
+    assert met == {("pdcl", 100, 100), ("pdcl", 200, 200), ("joint", None, 100), ("joint", None, 200)}
+    assert {c.group.first.memory for c in compare(groups, "joint")} == {100, 200, 300}
+
+
+def test_a_misspelt_baseline_is_put_right(tmp_path, fake_run):
+    fake_run(tmp_path, method="er-ring")
+    with pytest.raises(UsageError, match="did you mean 'er-ring'"):
+        compare(group(scan(tmp_path)), "er-rng")
+    with pytest.raises(UsageError, match="there are: er-ring"):
+        compare(group(scan(tmp_path)), "xyz")
