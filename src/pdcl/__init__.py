@@ -1,1 +1,64 @@
-"""pdcl."""
+"""pdcl: a model that keeps learning and keeps within the forgetting you can tolerate.
+
+The front door: the dozen names a user needs. They are imported when they are asked for, so that the command line
+answers without importing torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pdcl.duality.lagrangian import Lagrangian as Lagrangian
+    from pdcl.duality.tolerance import Fixed as Fixed
+    from pdcl.duality.tolerance import PerTask as PerTask
+    from pdcl.duality.tolerance import Relative as Relative
+    from pdcl.learners.catalog import register as register
+    from pdcl.learners.pdcl import PDCL as PDCL
+    from pdcl.running.result import Result as Result
+    from pdcl.running.run import run as run
+    from pdcl.streams.catalog import load as stream
+    from pdcl.streams.catalog import register_stream as register_stream
+    from pdcl.streams.given import from_tasks as from_tasks
+    from pdcl.streams.splitting import split as split
+    from pdcl.streams.task import Stream as Stream
+    from pdcl.training.batches import Batch as Batch
+    from pdcl.training.learner import Learner as Learner
+    from pdcl.training.learner import Step as Step
+    from pdcl.training.objective import Objective as Objective
+
+_HOMES = {
+    "Batch": "training.batches",
+    "Fixed": "duality.tolerance",
+    "Lagrangian": "duality.lagrangian",
+    "Learner": "training.learner",
+    "Objective": "training.objective",
+    "PDCL": "learners.pdcl",
+    "PerTask": "duality.tolerance",
+    "Relative": "duality.tolerance",
+    "Result": "running.result",
+    "Step": "training.learner",
+    "Stream": "streams.task",
+    "from_tasks": "streams.given",
+    "register": "learners.catalog",
+    "register_stream": "streams.catalog",
+    "run": "running.run",
+    "split": "streams.splitting",
+    "stream": "streams.catalog:load",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pdcl' has no attribute {name!r}")
+    home, _, other = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(f"pdcl.{home}"), other or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

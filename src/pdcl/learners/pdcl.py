@@ -42,17 +42,30 @@ CHOICES = {
 class PDCL(Rehearsal):
     """Primal-dual continual learning: past tasks stay within their tolerance, at a price found while learning.
 
-    tolerance: ε_k: a loss (0.05), a list of them, relative to what each task reached ("1.1x"), an error rate ("5%").
-    dual_lr: η_d. dual_steps: dual steps per task, evenly spread (primal_steps: T_p instead, if given).
-    level: a dual per past task or per stored sample. partition, selection: how many and which samples memory keeps.
-    alpha: weight of the duals in the affine partition (PB). minimum: least share in the generalisation-aware one (BP).
-    current_cap: largest share of memory for the newest task. estimator: how replayed samples are drawn.
-    slack: measured on memory, on the replayed batch, or smoothed (ema). slack_samples: at most so many per measurement.
-    decay: κ, which relaxes each tolerance by κ λ. gain: K_p of a proportional term. warm: keep duals between tasks.
-    normalise: divide the Lagrangian by 1 + ‖λ‖₁. constrain: the loss, the drift of outputs, or both.
-    drift: weight of the squared drift added to a replayed sample's loss under the same dual.
-    drift_tolerance: ε for drift where it is constrained. clip, uniform_share, balance: FB's upper quantile, its uniform share,
-    and equal classes (clip=1, uniform_share=0, balance=False is the paper's literal rule).
+    tolerance: ε_k: a loss (0.05), one per task, relative to what a task reached ("1.1x"), an error rate ("5%")
+    dual_lr: η_d, the step of dual ascent
+    dual_steps: dual steps per task, spread evenly over it
+    primal_steps: T_p, primal steps per dual step, instead of dual_steps
+    level: a dual per past task, or per stored sample
+    partition: memory divided evenly, by dual (affine, PB) or by dual and generalisation gap (generalization, BP)
+    selection: which samples are kept: any (uniform), or by dual (FB)
+    alpha: how far the affine partition follows the duals
+    minimum: the least that generalization gives a task
+    current_cap: the largest share of memory that the newest task may take
+    estimator: how replayed samples are drawn: by dual, uniform, stratified
+    slack: measured on memory, on the replayed batches, or on memory and smoothed (ema)
+    slack_samples: at most so many stored samples per measurement
+    decay: κ, which relaxes each tolerance by κ λ
+    gain: K_p, a proportional answer to a slack besides the accumulated one
+    start: what duals start a task with
+    warm: keep duals from the task before
+    normalise: divide the Lagrangian by 1 + ‖λ‖₁
+    constrain: the loss of stored samples, the drift of their outputs, or both
+    drift: weight of the squared drift added to a replayed sample's loss, under the same dual
+    drift_tolerance: ε of the drift, where it is constrained
+    clip: the quantile that duals are clipped at for selection (1: not at all)
+    uniform_share: how much of the selection is uniform (0: none, the paper's rule)
+    balance: keep as many samples of each class within a task
     """
 
     tolerance: Fixed | PerTask | Relative | float | str = "1.1x"

@@ -26,7 +26,7 @@ class Finetune(Learner):
 class Joint(Finetune):
     """Each task trains a fresh network on everything seen so far: what unbounded memory and time would give.
 
-    `restart=False` goes on from the previous network instead.
+    restart: begin each task with a fresh network
     """
 
     restart: bool = True

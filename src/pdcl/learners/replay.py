@@ -19,7 +19,11 @@ from pdcl.training.learner import Learner, Step
 
 @dataclass(eq=False)
 class Rehearsal(Learner):
-    """What all methods with a memory share: its bound and the size of the replay batch."""
+    """What all methods with a memory share: its bound and the size of the replay batch.
+
+    memory: how much is stored, in samples (500) or bytes (64MB)
+    replay: stored samples per step
+    """
 
     memory: int | str = 200
     replay: int = 10

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from pdcl.errors import Diverged, UsageError
 from pdcl.memory import Memory
-from pdcl.networks import build, has_batch_statistics
+from pdcl.networks import has_batch_statistics
+from pdcl.networks.named import build_named
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
@@ -40,7 +41,18 @@ class Step:
 
 @dataclass(eq=False)
 class Learner(ABC):
-    """A network that learns tasks one after another by one method."""
+    """A network that learns tasks one after another by one method.
+
+    network: a module that gives logits, or a name: auto, linear, mlp:100-100, cnn, audio, resnet18:20
+    seed: of everything random
+    lr: η_p, the learning rate
+    optimizer: sgd, adam or adamw
+    weight_decay: of the optimiser
+    keep_optimizer: keep its state from task to task
+    device: auto, cpu, cuda, mps
+    precision: float32, or bfloat16 and float16 by autocast
+    objective: what is learned; auto: by the kind of the stream
+    """
 
     network: nn.Module | str = "auto"
     _: KW_ONLY
@@ -74,7 +86,7 @@ class Learner(ABC):
         if isinstance(self.network, str):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
-                self.model = build(self.network, spec.shape, spec.outputs)
+                self.model: nn.Module = build_named(self.network, spec.shape, spec.outputs)
         else:
             self.model = self.network
         self.model.to(self.place)

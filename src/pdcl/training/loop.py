@@ -20,7 +20,11 @@ from pdcl.training.learner import Learner, Step
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and in what portions a task is trained."""
+    """How long and in what portions a task is trained.
+
+    epochs: passes over each task's data
+    batch: samples of the current task per step
+    """
 
     epochs: int = 1
     batch: int = 10

@@ -1,0 +1,60 @@
+"""The command line: one file per verb, and only the one that is asked for is imported."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from importlib import import_module
+
+from pdcl.errors import PdclError
+
+VERBS = {
+    "demo": "see seven methods learn real digits, in about a minute",
+    "list": "the streams and methods there are",
+    "data": "list, fetch or verify the data of the benchmarks",
+    "run": "one method through one stream: pdcl run STREAM METHOD",
+    "resume": "continue a run that was interrupted",
+    "study": "many runs from one file or name",
+    "results": "the numbers of many runs as one table",
+}
+FAILED = 1
+MISUSED = 2
+INTERRUPTED = 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Dispatch `pdcl VERB …`; our own errors become one message instead of a traceback."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    verb, rest = argv[0], argv[1:]
+    if verb == "--version":
+        from importlib.metadata import version
+
+        print(version("pdcl"))
+        return 0
+    if verb not in VERBS:
+        near = difflib.get_close_matches(verb, VERBS, 1)
+        hint = f" Did you mean 'pdcl {near[0]}'?" if near else ""
+        print(f"pdcl: there is no command {verb!r}.{hint} See 'pdcl --help'.", file=sys.stderr)
+        return MISUSED
+    try:
+        code: int = import_module(f"pdcl.cli.{verb}").main(rest)
+        return code
+    except PdclError as error:
+        print(f"pdcl {verb}: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print(f"pdcl {verb}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _help() -> str:
+    rows = "\n".join(f"  {verb:<10}{what}" for verb, what in VERBS.items())
+    return (
+        "usage: pdcl COMMAND …\n\n"
+        "Learn task after task, and keep every past one within a tolerance.\n\n"
+        f"{rows}\n\n"
+        "Each has its own --help. Start with: pdcl demo"
+    )

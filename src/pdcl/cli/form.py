@@ -1,0 +1,54 @@
+"""A command line made from a method's options: their types, their help, their preset's values as defaults."""
+
+from __future__ import annotations
+
+import re
+import typing
+from dataclasses import field, fields, make_dataclass
+from typing import Annotated, Any
+
+import tyro
+
+from pdcl.errors import UsageError
+
+# Options that take several kinds of value are written as text on the command line.
+AS_TEXT = {"network": str, "memory": str, "tolerance": str}
+NOT_OFFERED = ("objective",)
+
+
+def explained(kind: type) -> dict[str, str]:
+    """Help by option: the lines `name: text` of the docstrings of a class and its bases."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        for line in (base.__doc__ or "").splitlines():
+            if match := re.fullmatch(r"    (\w+): (.+)", line):
+                found[match[1]] = match[2]
+    return found
+
+
+def given(argv: list[str]) -> set[str]:
+    """Names of the options that stand on the command line."""
+    words = [word[2:].split("=")[0].replace("-", "_") for word in argv if word.startswith("--")]
+    return set(words) | {word[3:] for word in words if word.startswith("no_")}
+
+
+def parse(kinds: list[type], defaults: dict[str, Any], argv: list[str], prog: str, about: str) -> dict[str, Any]:
+    """The values of all fields of these dataclasses that stand in `argv`, by name."""
+    columns: dict[str, tuple[str, Any, Any]] = {}
+    for kind in kinds:
+        hints, helps = typing.get_type_hints(kind), explained(kind)
+        for each in fields(kind):
+            if each.init and each.name not in NOT_OFFERED:
+                type_ = AS_TEXT.get(each.name, hints[each.name])
+                value = defaults.get(each.name, each.default)
+                value = str(value) if type_ is str and value is not None else value
+                note = Annotated[type_, tyro.conf.arg(help=helps.get(each.name, ""))]
+                columns[each.name] = (each.name, note, field(default=value))
+    form = make_dataclass("Options", list(columns.values()), kw_only=True)
+    try:
+        parsed = tyro.cli(form, prog=prog, description=about, args=argv)
+    except SystemExit as stop:
+        if stop.code:
+            raise UsageError(f"see '{prog} --help'") from stop
+        raise
+    return {name: getattr(parsed, name) for name in given(argv) if name in columns}

@@ -1,0 +1,140 @@
+"""`pdcl run STREAM METHOD`: one method through one stream, for one seed or several."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pdcl.errors import RunFinished, UsageError
+
+USAGE = """usage: pdcl run STREAM METHOD [options]
+
+  pdcl run digits pdcl --memory 100 --seeds 5
+  pdcl run digits er --help      the options of er, with the values that digits gives them
+
+'pdcl list' names the streams and methods."""
+
+
+@dataclass
+class Running:
+    """How a run is carried out.
+
+    preset: which option table of the stream: default, paper, equal
+    seeds: run seeds 0 … N−1
+    out: where records go
+    data: where the data of benchmarks lies
+    stream_option: options of the stream, as NAME=VALUE
+    plugin: a Python file that registers methods or streams
+    snapshot: keep what memory holds at the end
+    """
+
+    preset: str | None = None
+    seeds: int | None = None
+    out: str = "runs"
+    data: str | None = None
+    stream_option: tuple[str, ...] = ()
+    plugin: str | None = None
+    snapshot: bool = True
+
+
+def main(argv: list[str]) -> int:
+    if len(argv) < 2 or argv[0].startswith("-") or argv[1].startswith("-"):
+        print(USAGE)
+        return 0 if "--help" in argv or "-h" in argv else 2
+    stream_name, method_name, rest = argv[0], argv[1], argv[2:]
+    _plug_in(rest)
+    options, running = _options(stream_name, method_name, rest)
+    if "seed" in options and running.seeds is not None:
+        raise UsageError("give --seed or --seeds, not both")
+    seeds = [options.pop("seed", 0)] if running.seeds is None else list(range(running.seeds))
+    paths = [_one(stream_name, method_name, running, {**options, "seed": seed}) for seed in seeds]
+    _close(paths)
+    return 0
+
+
+def _plug_in(argv: list[str]) -> None:
+    """Plug-ins come first: they may be what STREAM or METHOD names."""
+    for word, path in zip(argv, argv[1:], strict=False):
+        if word == "--plugin":
+            from pdcl.running.plugins import load_file
+
+            load_file(path)
+
+
+def _options(stream: str, method: str, argv: list[str]) -> tuple[dict[str, Any], Running]:
+    from pdcl.cli.form import parse
+    from pdcl.learners.catalog import method as find
+    from pdcl.running.options import standing
+    from pdcl.streams.catalog import find as find_stream
+    from pdcl.training.loop import Schedule
+
+    entry, kind = find(method), find(method).load()
+    find_stream(stream)
+    defaults = standing(entry, stream, _value_of("--preset", argv), _value_of("--memory", argv))
+    about = f"{(kind.__doc__ or '').splitlines()[0]} On the stream {stream!r}."
+    found = parse([Running, kind, Schedule], defaults, argv, f"pdcl run {stream} {method}", about)
+    running = Running(**{name: found.pop(name) for name in list(found) if name in Running.__dataclass_fields__})
+    return found, running
+
+
+def _value_of(option: str, argv: list[str]) -> str | None:
+    for place, word in enumerate(argv):
+        if word == option and place + 1 < len(argv):
+            return argv[place + 1]
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return None
+
+
+def _one(stream: str, method: str, running: Running, options: dict[str, Any]) -> Path:
+    from pdcl.cli.display import Display
+    from pdcl.running.run import run
+    from pdcl.streams.catalog import load
+
+    made = load(stream, **stream_options(running.stream_option, running.data))
+    try:
+        with Display() as display:
+            listeners = [display.listener]
+            found = run(
+                made, method, preset=running.preset, out=running.out, listeners=listeners,
+                snapshot=running.snapshot, **options,
+            )  # fmt: skip
+    except RunFinished as done:
+        print(f"{done.path} is there already and finished: shown, not run again")
+        return done.path
+    assert found.path is not None
+    return found.path
+
+
+def stream_options(pairs: tuple[str, ...], data: str | None) -> dict[str, Any]:
+    """`NAME=VALUE` words as options of a stream; numbers become numbers."""
+    import json
+
+    options: dict[str, Any] = {} if data is None else {"data": data}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--stream-option {pair!r} must be NAME=VALUE")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    return options
+
+
+def _close(paths: list[Path]) -> None:
+    """Say where the records lie and what to type next."""
+    from pdcl.records.reading import read_result
+
+    for path in paths:
+        result = read_result(path)
+        accuracy, forgetting = result["mean_accuracy"], result["mean_forgetting"]
+        print(f"accuracy {_percent(accuracy)}  forgetting {_percent(forgetting)}  {path}")
+    print(f"next: pdcl results {paths[-1].parent}")
+    sys.stdout.flush()
+
+
+def _percent(value: float | None) -> str:
+    return "   –  " if value is None else f"{100 * value:6.2f}"

@@ -1,0 +1,27 @@
+"""A network as one word of an option: `mlp:100-100`, `resnet18:20`, `auto`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from pdcl.errors import UsageError
+from pdcl.networks import auto_name, build
+
+
+def build_named(text: str, shape: Sequence[int], outputs: int) -> nn.Module:
+    """Build what `name[:sizes]` says: an MLP's hidden layers, or the width of a convolutional network."""
+    name, _, sizes = text.partition(":")
+    name = auto_name(shape) if name == "auto" else name
+    if not sizes:
+        return build(name, shape, outputs)
+    parts = sizes.split("-")
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise UsageError(f"network={text!r}: after the colon come positive sizes such as mlp:100-100 or resnet18:20")
+    numbers = [int(part) for part in parts]
+    if name == "mlp":
+        return build(name, shape, outputs, hidden=tuple(numbers))
+    if len(numbers) > 1:
+        raise UsageError(f"network={text!r}: {name} takes one width, such as {name}:{numbers[0]}")
+    return build(name, shape, outputs, width=numbers[0])

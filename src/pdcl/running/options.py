@@ -1,0 +1,116 @@
+"""From names and presets to values: each option resolved once, with the place it came from.
+
+method default < stream default (preset) < (stream, method, nearest memory) < study < user
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pdcl.errors import UsageError
+from pdcl.learners.catalog import Method
+from pdcl.memory import parse_bound
+from pdcl.running.auto import auto
+from pdcl.running.presets import layers, tables
+from pdcl.streams.task import Stream
+from pdcl.training.loop import Schedule
+
+
+@dataclass
+class Options:
+    """Values by name and, for each, its source."""
+
+    preset: str
+    values: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def put(self, options: Mapping[str, Any], source: str) -> None:
+        for name, value in options.items():
+            self.values[name] = value
+            self.sources[name] = source
+
+    def of(self, kind: Any) -> dict[str, Any]:
+        """Those that are fields of this dataclass."""
+        names = {f.name for f in fields(kind) if f.init}
+        return {name: value for name, value in self.values.items() if name in names}
+
+    def changed(self) -> dict[str, Any]:
+        """What sets this run apart from the stream's default preset, for its name."""
+        own = {n: v for n, v in self.values.items() if self.sources[n] in ("user", "study") and n not in _IN_NAME}
+        return own | ({"preset": self.preset} if self.preset not in ("default", "auto") else {})
+
+    def as_config(self) -> dict[str, dict[str, Any]]:
+        return {n: {"value": plain(self.values[n]), "source": self.sources[n]} for n in sorted(self.values)}
+
+
+_IN_NAME = ("memory", "seed")
+_SCHEDULE = tuple(f.name for f in fields(Schedule))
+
+
+def names(kind: Any) -> list[str]:
+    """Every option that a method has: its own and those of the loop."""
+    return [f.name for f in fields(kind) if f.init] + list(_SCHEDULE)
+
+
+def standing(entry: Method, stream: str, preset: str | None, memory: Any) -> dict[str, Any]:
+    """What the options are before a user changes any, as far as a stream's name alone can tell."""
+    kind = entry.load()
+    known = names(kind)
+    values = {f.name: f.default for f in (*fields(kind), *fields(Schedule)) if f.init} | entry.defaults
+    size = None if (memory or values.get("memory")) is None else parse_bound(memory or values["memory"])[0]
+    if tables(stream):
+        for _, table in layers(stream, preset or "default", entry.name, size):
+            values |= {name: value for name, value in table.items() if name in known}
+    return values
+
+
+def resolve(
+    entry: Method, stream: Stream, preset: str | None, user: Mapping[str, Any], study: Mapping[str, Any] | None = None
+) -> Options:
+    """All options of one run. An option that the method doesn't have is an error."""
+    kind = entry.load()
+    known = names(kind)
+    check(entry.name, known, user)
+    preset = preset or ("auto" if stream.preset is None else "default")
+    options = Options(preset)
+    options.put({f.name: f.default for f in fields(kind) if f.init}, "method")
+    options.put({f.name: f.default for f in fields(Schedule)}, "method")
+    options.put(entry.defaults, "method")
+    given = {**(study or {}), **user}
+    for source, table in _preset_layers(stream, preset, entry.name, given.get("memory", options.values.get("memory"))):
+        options.put({name: value for name, value in table.items() if name in known}, source)
+    options.put(study or {}, "study")
+    options.put(user, "user")
+    return options
+
+
+def _preset_layers(stream: Stream, preset: str, method: str, memory: Any) -> list[tuple[str, dict[str, Any]]]:
+    if preset == "auto":
+        return [("auto", auto(stream))]
+    if stream.preset is None:
+        raise UsageError(f"stream {stream.name!r} has no presets, so preset={preset!r} can't apply; leave it out")
+    samples = None if memory is None else parse_bound(memory)[0]
+    return layers(stream.preset, preset, method, samples)
+
+
+def check(method: str, known: list[str], given: Mapping[str, Any]) -> None:
+    """Refuse what the method doesn't use, and suggest what may have been meant."""
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"{method!r} has no option {name!r}.{hint} It has: {', '.join(known)}")
+
+
+def plain(value: Any) -> Any:
+    """An option's value as it stands in a file: JSON, or its text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    from pdcl.duality.tolerance import Fixed, PerTask, Relative, describe
+
+    return describe(value) if isinstance(value, Fixed | PerTask | Relative) else getattr(value, "name", repr(value))

@@ -1,0 +1,63 @@
+"""What a run gives back, and what stands of it in `result.json`."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pdcl import metrics
+from pdcl.training.learner import Learner
+from pdcl.training.loop import History
+
+
+@dataclass(frozen=True)
+class Result:
+    """One learner through one stream. `accuracy["class_il"][j][i]`: score on task i after learning task j."""
+
+    mean_accuracy: float
+    mean_forgetting: float
+    accuracy: dict[str, list[list[float]]]
+    duals: list[list[float]]
+    partitions: list[list[int]]
+    confusion: list[list[int]]
+    cost: dict[str, float]
+    learner: Learner | None = field(repr=False, default=None)
+    path: Path | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        keys = ("mean_accuracy", "mean_forgetting", "accuracy", "duals", "partitions", "confusion", "cost")
+        return {key: getattr(self, key) for key in keys}
+
+
+def result_of(history: History, learner: Learner, cost: dict[str, float], path: Path | None) -> Result:
+    """Read the numbers off the history of a run."""
+    return Result(
+        metrics.mean_accuracy(history.class_il),
+        metrics.mean_forgetting(history.class_il),
+        {"class_il": history.class_il, "task_il": history.task_il},
+        history.duals,
+        history.partitions,
+        history.confusion,
+        cost,
+        learner,
+        path,
+    )
+
+
+class Clock:
+    """Wall time, CPU time and peak memory since it was made; `before` is what an interrupted run had spent."""
+
+    def __init__(self, before: dict[str, float] | None = None) -> None:
+        self.wall, self.cpu, self.before = time.perf_counter(), time.process_time(), before or {}
+
+    def cost(self) -> dict[str, float]:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+        return {
+            "seconds": round(time.perf_counter() - self.wall + self.before.get("seconds", 0.0), 3),
+            "cpu_seconds": round(time.process_time() - self.cpu + self.before.get("cpu_seconds", 0.0), 3),
+            "peak_memory_mb": round(max(peak, self.before.get("peak_memory_mb", 0.0)), 1),
+        }
