@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
-from pdcl.streams.sources import MNIST
+from pdcl.streams.sources import MNIST, ORGANA, SPEECH, TINY_IMAGENET, Source
 
 if TYPE_CHECKING:
     from pdcl.streams.task import Stream
@@ -46,6 +46,21 @@ class Entry:
         return loader
 
 
+def _benchmark(source: Source, summary: str, tasks: int, classes: int, regime: str = "offline") -> Entry:
+    return Entry(
+        source.name,
+        f"pdcl.streams.benchmarks.{source.name}:load",
+        summary,
+        tasks,
+        classes,
+        regime,
+        source.size,
+        source.licence,
+        needs_download=True,
+        reference=source.reference,
+    )
+
+
 BUILT_IN = (
     Entry(
         "digits",
@@ -64,18 +79,10 @@ BUILT_IN = (
         classes=10,
         licence="MIT",
     ),
-    Entry(
-        "mnist",
-        "pdcl.streams.benchmarks.mnist:load",
-        "handwritten digits, 28×28, 60,000 training and 10,000 test images",
-        tasks=5,
-        classes=10,
-        regime="online",
-        size=MNIST.size,
-        licence=MNIST.licence,
-        needs_download=True,
-        reference=MNIST.reference,
-    ),
+    _benchmark(MNIST, "handwritten digits, 28×28, one pass", tasks=5, classes=10, regime="online"),
+    _benchmark(ORGANA, "organs in abdominal CT, 28×28", tasks=5, classes=10),
+    _benchmark(SPEECH, "spoken words, one second at 8 kHz, split by speaker", tasks=5, classes=10),
+    _benchmark(TINY_IMAGENET, "photographs, 64×64 (size=32: halved), the first forty classes", tasks=10, classes=40),
 )
 
 _registered: dict[str, Loader] = {}

@@ -112,6 +112,10 @@ def _write(draft: Path, arrays: Arrays) -> None:
 
 def _publish(draft: Path, place: Path) -> None:
     """Give the complete draft its name, in one step; if another process was first, its result is the same."""
+    if os.name == "posix":
+        entries = os.open(draft, os.O_RDONLY)
+        os.fsync(entries)
+        os.close(entries)
     try:
         os.replace(draft, place)
     except OSError:
