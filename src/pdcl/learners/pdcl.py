@@ -11,7 +11,7 @@ projected ascent on the duals. Duals weigh what is replayed, divide the memory (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -93,7 +93,9 @@ class PDCL(Rehearsal):
     uniform_share: float = 0.5
     balance: bool = True
 
-    persistent = ("samples_seen", "tolerances", "clock", "period", "observed", "shadow", "current_dual", "carried", "last_duals")
+    persistent: ClassVar[tuple[str, ...]] = (
+        "samples_seen", "tolerances", "clock", "period", "observed", "shadow", "current_dual", "carried", "last_duals",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -293,5 +295,3 @@ class PDCL(Rehearsal):
         self._loss_sum, self._loss_count = state["running"]["sum"], state["running"]["count"]
         self.measure.restore(state["measure"])
         self._price()
-
-

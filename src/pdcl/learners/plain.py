@@ -49,5 +49,3 @@ class Joint(Finetune):
 
     def recall(self, tasks: Sequence[Task]) -> None:
         self.past = [task.data for task in tasks]
-
-

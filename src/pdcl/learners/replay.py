@@ -6,6 +6,7 @@ Chaudhry et al., "On Tiny Episodic Memories in Continual Learning", 2019; reserv
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -62,7 +63,7 @@ class Rehearsal(Learner):
 class ER(Rehearsal):
     """Experience replay with a reservoir: every sample ever seen is held with the same probability."""
 
-    persistent = ("samples_seen",)
+    persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
 
     def step(self, batch: Batch) -> Step:
         x, y = self.with_replayed(batch)
@@ -86,7 +87,7 @@ class ER(Rehearsal):
 class ERRing(ER):
     """Experience replay with one first-in-first-out ring per class seen so far, all of the same size."""
 
-    persistent = ("samples_seen", "ranks", "started")
+    persistent: ClassVar[tuple[str, ...]] = ("samples_seen", "ranks", "started")
 
     def prepare(self, spec: Spec) -> None:
         super().prepare(spec)

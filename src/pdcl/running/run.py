@@ -123,5 +123,3 @@ def versions() -> dict[str, str]:
     except PackageNotFoundError:
         own = "source"
     return {"pdcl": own, "torch": torch.__version__, "python": platform.python_version()}
-
-

@@ -138,7 +138,8 @@ class Learner(ABC):
         assert self.spec is not None
         found = getattr(self.model, "features", None)
         x = self.spec.transform(raw)
-        return found(x) if callable(found) else self.model(x)
+        out: Tensor = found(x) if callable(found) else self.model(x)
+        return out
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """One loss per sample."""
