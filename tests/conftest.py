@@ -27,6 +27,7 @@ def fake_run() -> FakeRun:
 class FakeRun:
     config: ClassVar[dict[str, Any]] = {
         "stream": "digits",
+        "stream_options": {},
         "method": "pdcl",
         "preset": "default",
         "memory": 100,
@@ -37,8 +38,10 @@ class FakeRun:
     }
 
     def configured(self, options: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-        given = {name: {"value": value, "source": "user"} for name, value in (options or {}).items()}
-        return {**self.config, **changes, "options": {**self.config["options"], **given}}
+        full = {**self.config, **changes}
+        given = {**(options or {}), "memory": full["memory"], "seed": full["seed"]}
+        named = {name: {"value": value, "source": "user"} for name, value in given.items()}
+        return {**full, "options": {**self.config["options"], **named}}
 
     def result(self, accuracy: float = 0.8, forgetting: float = 0.1, seconds: float = 2.0) -> dict[str, Any]:
         matrix = [[accuracy + forgetting, 0.0], [accuracy, accuracy]]
@@ -58,7 +61,8 @@ class FakeRun:
 
         full = self.configured(**config)
         names = [full[key] for key in ("stream", "method", "memory", "seed")]
-        with Record.create(out, run_name(*names, config.get("options"), full["preset"]), full) as record:
+        changed = {key: config[key] for key in ("options", "preset", "stream_options") if key in config}
+        with Record.create(out, run_name(*names, changed), full) as record:
             if accuracy is not None:
                 record.write_result(self.result(accuracy, forgetting))
         return record.path

@@ -19,11 +19,11 @@ from pdcl.training.events import Event, Stepped, Warned
 
 
 def test_a_record_gives_back_what_it_was_given(tmp_path, fake_run):
-    with Record.create(tmp_path / "deep" / "runs", "digits-pdcl-m100-s0", fake_run.config) as record:
+    with Record.create(tmp_path / "deep" / "runs", "digits-pdcl-m100-s0", fake_run.configured()) as record:
         record.listener(Stepped(0, 0, 10, 0.5, {"λ": 0.25}))
         record.listener(Warned(1, "tolerance too tight"))
         record.write_result(fake_run.result())
-    assert read_config(record.path) == {"schema": 1, **fake_run.config}
+    assert read_config(record.path) == {"schema": 1, **fake_run.configured()}
     assert read_result(record.path) == {"schema": 1, **fake_run.result()}
     first, second = read_events(record.path)
     said = {"event": "stepped", "task": 0, "epoch": 0, "step": 10, "loss": 0.5, "scalars": {"λ": 0.25}}
@@ -35,7 +35,7 @@ def test_a_record_gives_back_what_it_was_given(tmp_path, fake_run):
 
 
 def test_events_are_on_disk_before_the_run_ends(tmp_path, fake_run):
-    record = Record.create(tmp_path, "run", fake_run.config)
+    record = Record.create(tmp_path, "run", fake_run.configured())
     record.listener(Warned(0, "now"))
     assert [event["message"] for event in read_events(record.path)] == ["now"]
     record.close()
@@ -54,13 +54,13 @@ def test_the_same_run_again_is_refused_and_says_what_to_do(tmp_path, fake_run):
 
 
 def test_another_run_of_the_same_name_is_never_taken_for_it(tmp_path, fake_run):
-    Record.create(tmp_path, "run", fake_run.config)
+    Record.create(tmp_path, "run", fake_run.configured())
     with pytest.raises(RecordError, match="differs in data, alpha"):
         Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.9}, data={"train": "beef"}))
 
 
 def test_new_versions_and_sources_make_no_other_run(tmp_path, fake_run):
-    Record.create(tmp_path, "run", fake_run.config)
+    Record.create(tmp_path, "run", fake_run.configured())
     with pytest.raises(RunUnfinished):
         Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.5}, versions={"pdcl": "9"}))
 
@@ -71,20 +71,20 @@ def test_a_directory_that_holds_something_else_is_left_alone(tmp_path, fake_run)
     (tmp_path / "file").write_text("")
     for name in ("run", "file"):
         with pytest.raises(RecordError, match="something else"):
-            Record.create(tmp_path, name, fake_run.config)
+            Record.create(tmp_path, name, fake_run.configured())
     assert (tmp_path / "run" / "thesis.tex").read_text() == "five years"
     assert sorted(os.listdir(tmp_path)) == ["file", "run"]
 
 
 def test_an_empty_directory_is_as_good_as_none(tmp_path, fake_run):
     (tmp_path / "run").mkdir()
-    assert read_config(Record.create(tmp_path, "run", fake_run.config).path)["seed"] == 0
+    assert read_config(Record.create(tmp_path, "run", fake_run.configured()).path)["seed"] == 0
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path, fake_run):
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match=r"can't write .*file.*--out"):
-        Record.create(tmp_path / "file" / "runs", "run", fake_run.config)
+        Record.create(tmp_path / "file" / "runs", "run", fake_run.configured())
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, fake_run):
 )
 def test_unsafe_names_are_refused(tmp_path, fake_run, name):
     with pytest.raises(UsageError, match="can't name"):
-        Record.create(tmp_path, name, fake_run.config)
+        Record.create(tmp_path, name, fake_run.configured())
     assert os.listdir(tmp_path) == []
 
 
@@ -103,24 +103,22 @@ def test_names_carry_what_differs_from_the_preset():
     one = run_name("digits", "pdcl", 100, 0, {"alpha": 0.3, "lr": 0.1})
     assert one == run_name("digits", "pdcl", 100, 0, {"lr": 0.1, "alpha": 0.3})
     assert one != run_name("digits", "pdcl", 100, 0, {"lr": 0.1, "alpha": 0.4})
-    assert run_name("digits", "pdcl", 100, 0, preset="auto") == "digits-pdcl-m100-s0"
-    assert len({run_name("digits", "pdcl", 100, 0, preset=preset) for preset in ("default", "paper", "equal")}) == 3
     with pytest.raises(UsageError, match="my data"):
         run_name("my data", "er", 1, 0)
 
 
 def test_a_config_or_result_that_lacks_something_is_refused_before_it_is_written(tmp_path, fake_run):
     with pytest.raises(RecordError, match="lacks seed"):
-        Record.create(tmp_path, "run", {key: value for key, value in fake_run.config.items() if key != "seed"})
+        Record.create(tmp_path, "run", {key: value for key, value in fake_run.configured().items() if key != "seed"})
     assert os.listdir(tmp_path) == []
-    record = Record.create(tmp_path, "run", fake_run.config)
+    record = Record.create(tmp_path, "run", fake_run.configured())
     with pytest.raises(RecordError, match="lacks duals, cost"):
         record.write_result({k: v for k, v in fake_run.result().items() if k not in ("duals", "cost")})
     assert not (record.path / "result.json").exists()
 
 
 def test_a_result_is_written_once(tmp_path, fake_run):
-    record = Record.create(tmp_path, "run", fake_run.config)
+    record = Record.create(tmp_path, "run", fake_run.configured())
     record.write_result(fake_run.result(accuracy=0.5))
     with pytest.raises(RunFinished):
         record.write_result(fake_run.result(accuracy=0.6))
@@ -143,7 +141,7 @@ except RunUnfinished:
 
 
 def test_of_processes_that_begin_the_same_run_at_once_one_wins(tmp_path, fake_run):
-    command = [sys.executable, "-c", BEGIN, str(tmp_path), json.dumps(fake_run.config)]
+    command = [sys.executable, "-c", BEGIN, str(tmp_path), json.dumps(fake_run.configured())]
     racers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     for racer in racers:
         assert racer.stdout.readline() == "ready\n"
@@ -155,7 +153,7 @@ def test_of_processes_that_begin_the_same_run_at_once_one_wins(tmp_path, fake_ru
 
 
 def test_a_torn_last_line_is_forgiven_and_a_torn_middle_is_not(tmp_path, fake_run):
-    with Record.create(tmp_path, "run", fake_run.config) as record:
+    with Record.create(tmp_path, "run", fake_run.configured()) as record:
         record.listener(Warned(0, "whole"))
         record.listener(Warned(1, "torn"))
     events = record.path / "events.jsonl"
@@ -167,7 +165,7 @@ def test_a_torn_last_line_is_forgiven_and_a_torn_middle_is_not(tmp_path, fake_ru
 
 
 def test_a_reopened_record_goes_on_after_the_last_whole_line(tmp_path, fake_run):
-    with Record.create(tmp_path, "run", fake_run.config) as record:
+    with Record.create(tmp_path, "run", fake_run.configured()) as record:
         record.listener(Warned(0, "whole"))
     events = record.path / "events.jsonl"
     late = events.read_text().replace('"time": 0', '"time": 1000')
@@ -180,7 +178,7 @@ def test_a_reopened_record_goes_on_after_the_last_whole_line(tmp_path, fake_run)
 
 
 def test_reopening_at_a_checkpoint_forgets_what_will_happen_again(tmp_path, fake_run):
-    with Record.create(tmp_path, "run", fake_run.config) as record:
+    with Record.create(tmp_path, "run", fake_run.configured()) as record:
         assert record.position == 0
         record.listener(Warned(0, "before"))
         position = record.position
@@ -207,7 +205,7 @@ def test_json_is_strict_and_numbers_that_are_not_finite_become_null(tmp_path, fa
         where: object
 
     event = Odd([math.nan, math.inf, -math.inf, 1.0], np.array([1.5, np.nan]), torch.tensor([2, 3]), tmp_path)
-    with Record.create(tmp_path, "run", fake_run.config) as record:
+    with Record.create(tmp_path, "run", fake_run.configured()) as record:
         record.listener(event)
         record.write_result({**fake_run.result(), "mean_accuracy": math.nan})
     text = (record.path / "events.jsonl").read_text()

@@ -63,6 +63,15 @@ def test_options_split_groups_and_name_only_what_varies(tmp_path, fake_run):
     assert labels == {"pdcl alpha=0.5 partition=null", "pdcl alpha=0.3 partition=bp", "er"}
 
 
+def test_options_of_the_stream_split_groups_too(tmp_path, fake_run):
+    for difficulty in (1, 2):
+        fake_run(tmp_path, stream_options={"difficulty": difficulty})
+    assert {member.label for member in group(scan(tmp_path))} == {
+        "pdcl stream.difficulty=1",
+        "pdcl stream.difficulty=2",
+    }
+
+
 def test_where_an_option_came_from_splits_nothing(tmp_path, fake_run):
     fake_run(tmp_path, seed=0)
     fake_run(tmp_path, seed=1, options={"alpha": 0.5})

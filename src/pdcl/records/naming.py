@@ -15,19 +15,11 @@ SAFE = re.compile(r"[^\W_][\w.+=-]{0,199}(?<!\.)")
 
 
 def run_name(
-    stream: str,
-    method: str,
-    memory: int | str | None,
-    seed: int,
-    changed: Mapping[str, Any] | None = None,
-    preset: str = "default",
+    stream: str, method: str, memory: int | str | None, seed: int, changed: Mapping[str, Any] | None = None
 ) -> str:
-    """`<stream>-<method>-m<memory>-s<seed>`, and a hash of what differs from the stream's own preset, if anything."""
-    different = dict(changed or {})
-    if preset not in ("default", "auto"):
-        different["preset"] = preset
+    """`<stream>-<method>-m<memory>-s<seed>`, and a hash of what differs from the stream's own preset, if any does."""
     name = f"{stream}-{method}-m{memory or 0}-s{seed}"
-    return safe(f"{name}-{fingerprint(different)}" if different else name)
+    return safe(f"{name}-{fingerprint(changed)}" if changed else name)
 
 
 def fingerprint(options: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pdcl.training.events import Event
 
 # What makes two runs of one name the same run; versions and where an option came from don't.
-IDENTITY = ("stream", "method", "preset", "memory", "seed", "data")
+IDENTITY = ("stream", "stream_options", "method", "preset", "memory", "seed", "data")
 
 
 class Record:

@@ -27,6 +27,7 @@ class Config(TypedDict):
 
     schema: int
     stream: str
+    stream_options: dict[str, Any]
     method: str
     preset: str
     memory: int | str | None

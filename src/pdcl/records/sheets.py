@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from pdcl.records.groups import Comparison, Group
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
-GROUP_HEAD = ("method", "memory", "accuracy", "forgetting", "task-IL", "seeds", "s/run")
-DIFFERENCE_HEAD = ("method", "memory", "accuracy won", "95 % interval", "forgetting added", "seeds")
+GROUP_HEAD = ("method", "memory", "accuracy %", "forgetting %", "task-IL %", "seeds", "s/run")
+DIFFERENCE_HEAD = ("method", "memory", "accuracy %", "95 % interval", "forgetting %", "seeds")
 MINUS = "−"
 
 
@@ -34,7 +35,7 @@ def sheets(groups: Sequence[Group], comparisons: Sequence[Comparison] = ()) -> l
     for setting, members in groupby(groups, _setting):
         result.append(Sheet(setting, GROUP_HEAD, [_group_line(member) for member in members]))
     for (baseline, setting), pairs in groupby(comparisons, lambda c: (c.baseline.first.method, _setting(c.group))):
-        title = f"{setting}: against {baseline} on the same seeds"
+        title = f"{setting}: difference to {baseline} on the same seeds"
         result.append(Sheet(title, DIFFERENCE_HEAD, [_difference_line(pair) for pair in pairs]))
     return result
 
@@ -50,7 +51,7 @@ def _group_line(member: Group) -> tuple[str, ...]:
         _memory(row.memory),
         _estimate(*member.estimate("mean_accuracy")),
         _estimate(*member.estimate("mean_forgetting")),
-        _number(member.estimate("task_il")[0]),
+        _percent(member.estimate("task_il")[0]),
         str(len(member.rows)),
         _number(member.estimate("seconds")[0], ".1f"),
     )
@@ -62,39 +63,50 @@ def _difference_line(entry: Comparison) -> tuple[str, ...]:
     return (
         entry.group.label + told_apart,
         _memory(entry.group.first.memory),
-        _number(won.mean, "+.3f"),
-        "unknown" if math.isnan(won.low) else f"{_number(won.low, '+.3f')} to {_number(won.high, '+.3f')}",
-        _number(entry.forgetting.mean, "+.3f"),
+        _percent(won.mean, "+.2f"),
+        "unknown" if math.isnan(won.low) else f"{_percent(won.low, '+.2f')} to {_percent(won.high, '+.2f')}",
+        _percent(entry.forgetting.mean, "+.2f"),
         str(won.n),
     )
 
 
 def _memory(memory: int | str | None) -> str:
-    return str(memory) if memory else "none"
+    return str(memory) if memory else "–"
 
 
 def _estimate(mean: float, half: float) -> str:
-    return _number(mean) if math.isnan(half) else f"{_number(mean)} ± {_number(half)}"
+    return _percent(mean) if math.isnan(half) else f"{_percent(mean)} ± {_percent(half)}"
 
 
-def _number(value: float, form: str = ".3f") -> str:
+def _percent(value: float, form: str = ".2f") -> str:
+    return _number(100 * value, form)
+
+
+def _number(value: float, form: str) -> str:
     return "unknown" if math.isnan(value) else format(value, form).replace("-", MINUS)
 
 
-def tables(groups: Sequence[Group], comparisons: Sequence[Comparison] = ()) -> list[Table]:
-    """What `--format table` prints: rich tables that fit 80 columns."""
+def show(groups: Sequence[Group], comparisons: Sequence[Comparison] = (), console: Console | None = None) -> None:
+    """Print every sheet as a table: on a terminal as wide as it is, in a pipe so wide that no number is cut."""
+    from rich.console import Console
+
+    console = console or Console(highlight=False)
+    width = None if console.is_terminal else 160
+    for sheet in sheets(groups, comparisons):
+        console.print(_table(sheet), width=width)
+        console.print()
+
+
+def _table(sheet: Sheet) -> Table:
     from rich import box
     from rich.table import Table
 
-    drawn = []
-    for sheet in sheets(groups, comparisons):
-        table = Table(title=sheet.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-        for position, name in enumerate(sheet.head):
-            table.add_column(name, justify="right" if position else "left", no_wrap=position > 0)
-        for line in sheet.lines:
-            table.add_row(*line)
-        drawn.append(table)
-    return drawn
+    table = Table(title=sheet.title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for position, name in enumerate(sheet.head):
+        table.add_column(name, justify="right" if position else "left", no_wrap=position > 0, overflow="fold")
+    for line in sheet.lines:
+        table.add_row(*line)
+    return table
 
 
 def markdown(sheet: Sheet) -> str:

@@ -94,12 +94,18 @@ def _row(path: str) -> Row | None:
         preset=config["preset"],
         memory=config["memory"],
         seed=config["seed"],
-        options={name: option["value"] for name, option in config["options"].items()},
+        options=_options(config),
         mean_accuracy=_number(result["mean_accuracy"]),
         mean_forgetting=_number(result["mean_forgetting"]),
         task_il=_mean(last[0]),
         **{name: _number(result["cost"][name]) for name in schema.Cost.__annotations__},
     )
+
+
+def _options(config: schema.Config) -> dict[str, Any]:
+    """The options of the method and, as `stream.NAME`, of its stream; memory and seed have columns of their own."""
+    own = {name: option["value"] for name, option in config["options"].items() if name not in ("memory", "seed")}
+    return own | {f"stream.{name}": value for name, value in config["stream_options"].items()}
 
 
 def _number(value: float | None) -> float:
