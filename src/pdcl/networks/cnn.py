@@ -21,7 +21,7 @@ class CNN(Network):
     in the image is kept, not averaged away: left and right organs differ by little else.
     """
 
-    def __init__(self, channels: int, size: tuple[int, int], outputs: int, width: int = 32, hidden: int = 128) -> None:
+    def __init__(self, channels: int, size: tuple[int, int], outputs: int, width: int = 16, hidden: int = 128) -> None:
         super().__init__()
         widths = [channels, width, 2 * width, 2 * width]
         self.body = nn.Sequential(*(_block(a, b) for a, b in pairwise(widths)))
@@ -53,7 +53,7 @@ def image_shape(shape: Sequence[int]) -> tuple[int, int, int]:
     return full[0], full[1], full[2]
 
 
-def build_cnn(shape: Sequence[int], outputs: int, width: int = 32, hidden: int = 128) -> CNN:
+def build_cnn(shape: Sequence[int], outputs: int, width: int = 16, hidden: int = 128) -> CNN:
     """A CNN for images of this shape."""
     channels, height, breadth = image_shape(shape)
     return CNN(channels, (height, breadth), outputs, width, hidden)
