@@ -73,7 +73,7 @@ def _left_out(found: Survey) -> list[str]:
 def _next(options: Results, groups: list[Group]) -> str:
     """One command worth typing now: compare, take the table elsewhere, or run what is missing."""
     directory, chosen = shlex.quote(str(options.directory)), " ".join(options.against)
-    methods = list(dict.fromkeys(member.first.method for member in groups))
+    methods = list(dict.fromkeys(member.first.label for member in groups))
     row, seeds = groups[0].first, len(groups[0].rows)
     memory = f" --memory {row.memory}" if row.memory else ""
     out = shlex.quote(str(row.path.parent))

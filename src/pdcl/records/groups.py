@@ -28,8 +28,8 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The method, with its telling options: `pdcl alpha=0.3`."""
-        return " ".join([self.first.method, *(f"{name}={_shown(value)}" for name, value in self.changed.items())])
+        """The method or variant, with its telling options: `pdcl alpha=0.3`."""
+        return " ".join([self.first.label, *(f"{name}={_shown(value)}" for name, value in self.changed.items())])
 
     @property
     def seeds(self) -> list[int]:
@@ -51,7 +51,7 @@ def group(rows: Iterable[Row]) -> list[Group]:
     """
     families: dict[tuple[str, str, str, str], dict[str, dict[int, Row]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
-        kinds = families[row.stream, row.preset, row.method, str(row.memory)]
+        kinds = families[row.stream, row.preset, row.label, str(row.memory)]
         kinds[_text(row.options)].setdefault(row.seed, row)
     groups = [member for kinds in families.values() for member in _siblings(list(kinds.values()))]
     return sorted(groups, key=_place)
@@ -94,7 +94,7 @@ class Comparison:
 
 def compare(groups: Sequence[Group], baseline: str) -> list[Comparison]:
     """Every other method against `baseline`, within the same stream, preset and memory (one without any meets all)."""
-    known = sorted({member.first.method for member in groups})
+    known = sorted({member.first.label for member in groups})
     if baseline not in known:
         close = get_close_matches(baseline, known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
@@ -103,7 +103,7 @@ def compare(groups: Sequence[Group], baseline: str) -> list[Comparison]:
         Comparison(member, other, *(_difference(member, other, name) for name in ("mean_accuracy", "mean_forgetting")))
         for member in groups
         for other in groups
-        if member.first.method != baseline == other.first.method and _comparable(member.first, other.first)
+        if member.first.label != baseline == other.first.label and _comparable(member.first, other.first)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -62,6 +63,14 @@ class Record:
         if (path / schema.RESULT).exists():
             raise RunFinished(f"{path} is finished", path)
         return cls(path, _rewind(path / schema.EVENTS, position))
+
+    @staticmethod
+    def obstacle(out: str | Path, name: str, config: Mapping[str, Any]) -> RecordError | None:
+        """What `create` would raise because of what is there already: RunFinished, RunUnfinished or another."""
+        path = Path(out) / safe(name)
+        if not path.exists():
+            return None
+        return _blocked(path, config, FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)))
 
     @property
     def position(self) -> int:

@@ -43,7 +43,7 @@ def flat(member: Group) -> dict[str, Any]:
 
 def flat_comparison(entry: Comparison) -> dict[str, Any]:
     """A comparison as plain values, with p-values that know of no other comparison."""
-    content = {**_identity(entry.group), "against": entry.baseline.first.method}
+    content = {**_identity(entry.group), "against": entry.baseline.first.label}
     content["against_options"] = entry.baseline.changed
     return {**content, **_paired("accuracy", entry.accuracy), **_paired("forgetting", entry.forgetting)}
 
@@ -54,6 +54,7 @@ def _identity(member: Group) -> dict[str, Any]:
         "stream": row.stream,
         "preset": row.preset,
         "method": row.method,
+        "label": row.label,
         "memory": row.memory,
         "options": member.changed,
     }

@@ -22,8 +22,8 @@ class Option(TypedDict):
     source: str
 
 
-class Config(TypedDict):
-    """`config.json`: all that is needed to repeat a run."""
+class Asked(TypedDict):
+    """What every `config.json` holds."""
 
     schema: int
     stream: str
@@ -35,6 +35,12 @@ class Config(TypedDict):
     options: dict[str, Option]
     versions: dict[str, str]
     data: dict[str, str]
+
+
+class Config(Asked, total=False):
+    """`config.json`: all that is needed to repeat a run. `label` is what tables call it, where it isn't the method."""
+
+    label: str
 
 
 class Accuracy(TypedDict):
@@ -71,4 +77,5 @@ class Result(TypedDict):
 
 def missing_keys(content: dict[str, Any], kind: type) -> list[str]:
     """Keys that `kind` (a TypedDict from here) asks for and `content` lacks; the version is the writer's to add."""
-    return [key for key in kind.__annotations__ if key != "schema" and key not in content]
+    wanted: frozenset[str] = kind.__required_keys__ - {"schema"}  # type: ignore[attr-defined]
+    return [key for key in kind.__annotations__ if key in wanted and key not in content]

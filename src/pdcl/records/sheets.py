@@ -34,7 +34,7 @@ def sheets(groups: Sequence[Group], comparisons: Sequence[Comparison] = ()) -> l
     result = []
     for setting, members in groupby(groups, _setting):
         result.append(Sheet(setting, GROUP_HEAD, [_group_line(member) for member in members]))
-    for (baseline, setting), pairs in groupby(comparisons, lambda c: (c.baseline.first.method, _setting(c.group))):
+    for (baseline, setting), pairs in groupby(comparisons, lambda c: (c.baseline.first.label, _setting(c.group))):
         title = f"{setting}: difference to {baseline} on the same seeds"
         result.append(Sheet(title, DIFFERENCE_HEAD, [_difference_line(pair) for pair in pairs]))
     return result

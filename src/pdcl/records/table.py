@@ -18,11 +18,12 @@ DEPTH = 3
 
 @dataclass(frozen=True)
 class Row:
-    """One finished run: what it was and the numbers that tables show."""
+    """One finished run: what it was and the numbers that tables show. `label`: the method, or a variant's own name."""
 
     path: Path
     stream: str
     method: str
+    label: str
     preset: str
     memory: int | str | None
     seed: int
@@ -91,6 +92,7 @@ def _row(path: str) -> Row | None:
         path=run,
         stream=config["stream"],
         method=config["method"],
+        label=config.get("label") or config["method"],
         preset=config["preset"],
         memory=config["memory"],
         seed=config["seed"],

@@ -34,13 +34,15 @@ def run(
     out: str | Path | None = None,
     listeners: Sequence[Listener] = (),
     study: Mapping[str, Any] | None = None,
+    label: str | None = None,
     snapshot: bool = True,
     **options: Any,
 ) -> Result:
     """Learn a stream, task after task, and measure every task after each.
 
     stream, learner: names or objects. preset: an option table of the stream. out: a directory for the record; None
-    writes nothing. Further options by name: those of the method, and `epochs` and `batch`.
+    writes nothing. label: what tables call this variant of the method. Further options by name: those of the method,
+    and `epochs` and `batch`.
     """
     stream = load(stream) if isinstance(stream, str) else stream
     check_stream(stream)
@@ -52,7 +54,7 @@ def run(
     else:
         entry, resolved = _given(learner, stream, preset, options)
     learner.prepare(stream.spec)
-    record = None if out is None else _record(Path(out), stream, entry, resolved)
+    record = None if out is None else Record.create(out, *described(stream, entry, resolved, label))
     return _carry_out(learner, stream, entry.name, resolved, record, listeners, snapshot)
 
 
@@ -97,15 +99,19 @@ def _carry_out(
             record.close()
 
 
-def _record(out: Path, stream: Stream, entry: Method, resolved: Options) -> Record:
+def described(
+    stream: Stream, entry: Method, resolved: Options, label: str | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The name of a run's directory, and its config.json."""
     values = resolved.values
     memory = values.get("memory")
     changed = {**{name: plain(value) for name, value in resolved.changed().items()}, **stream.options}
-    name = run_name(stream.name, entry.name, memory, values["seed"], changed)
+    name = run_name(stream.name, label or entry.name, memory, values["seed"], changed)
     config = {
         "stream": stream.name,
         "stream_options": stream.options,
         "method": entry.name,
+        "label": label or entry.name,
         "preset": resolved.preset,
         "memory": memory,
         "seed": values["seed"],
@@ -113,7 +119,7 @@ def _record(out: Path, stream: Stream, entry: Method, resolved: Options) -> Reco
         "versions": versions(),
         "data": stream.fingerprint,
     }
-    return Record.create(out, name, config)
+    return name, config
 
 
 def versions() -> dict[str, str]:
