@@ -33,6 +33,22 @@ class RunUnfinished(RecordError):
     """The same run was begun before and has no result yet."""
 
 
+class StateError(RecordError):
+    """A saved state can't be written, read or used. What was saved before is untouched."""
+
+
+class Locked(RecordError):
+    """Another process writes here."""
+
+
+class Interrupted(PdclError):
+    """A signal asked the run to stop; its state is saved. `code` is what a shell expects of such a process."""
+
+    def __init__(self, message: str, code: int = 143) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class Diverged(PdclError):
     """A loss became NaN or infinite. The state before that step is kept."""
 

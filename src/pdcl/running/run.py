@@ -16,6 +16,7 @@ from pdcl.records.naming import run_name
 from pdcl.records.record import Record
 from pdcl.running.options import Options, check, plain, resolve
 from pdcl.running.result import Clock, Result, result_of
+from pdcl.running.saving import write_snapshot
 from pdcl.streams.catalog import load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
@@ -92,6 +93,8 @@ def _carry_out(
         result = result_of(history, learner, clock.cost(), None if record is None else record.path)
         listener(RunEnded(result.mean_accuracy, result.mean_forgetting))
         if record is not None:
+            if snapshot:
+                write_snapshot(learner, record.path)
             record.write_result(result.as_json())
         return result
     finally:

@@ -1,0 +1,43 @@
+"""What a run leaves behind besides its numbers: what memory held at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pdcl.storage.disk import reported, write_whole
+from pdcl.storage.nested import tensor_bytes
+from pdcl.training.learner import EVALUATION_BATCH, Learner
+
+SNAPSHOT = "memory.safetensors"
+COLUMNS = ("x", "y", "task", "id", "dual")
+
+
+def write_snapshot(learner: Learner, path: Path) -> None:
+    """`memory.safetensors` in the run's directory; a method without memory has none."""
+    if learner.store is not None and len(learner.store):
+        with reported(path / SNAPSHOT):
+            write_whole(path / SNAPSHOT, tensor_bytes(snapshot(learner)))
+
+
+def snapshot(learner: Learner) -> dict[str, Tensor]:
+    """x, y, task, id, dual (0 where a method has none) and what the last layer sees, one row per stored sample."""
+    store = learner.store
+    assert store is not None
+    held = {name: store[name] for name in COLUMNS if name in store.columns}
+    held.setdefault("dual", torch.zeros(len(store)))
+    if callable(getattr(learner.model, "features", None)):
+        held["features"] = _features(learner, store["x"])
+    return held
+
+
+@torch.no_grad()
+def _features(learner: Learner, x: Tensor) -> Tensor:
+    training = learner.model.training
+    learner.model.eval()
+    try:
+        return torch.cat([learner.features(part.to(learner.place)).float() for part in x.split(EVALUATION_BATCH)])
+    finally:
+        learner.model.train(training)

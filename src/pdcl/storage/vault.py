@@ -1,0 +1,163 @@
+"""A directory that always holds a good state: parts, and a manifest that says what they must be.
+
+A new state is written beside the old one, read back, and put in place by one rename to `.ready`; only then do its
+files take the places of the old ones, which move to `previous/`. From that rename on a reader takes each part from
+`.ready`, or from its final place where it has moved already, so a crash at any point leaves the old state or the new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pdcl.errors import StateError
+from pdcl.storage import disk
+from pdcl.storage.nested import BadState, json_bytes, json_in
+
+MANIFEST = "manifest.json"
+NEXT, READY, PREVIOUS = ".next", ".ready", "previous"
+FORMAT = 1
+_PART = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}(\.[a-z0-9]{1,16}){1,2}")
+_LARGEST_MANIFEST = 2**20
+
+
+@dataclass(frozen=True)
+class Held:
+    """A state that was read and found whole. `instead_of` says what was wrong with newer ones, if any."""
+
+    parts: dict[str, bytes]
+    about: dict[str, Any]
+    place: Path
+    instead_of: list[str] = field(default_factory=list)
+
+
+class Vault:
+    """The states of one directory. `kind` keeps a checkpoint from being taken for a model."""
+
+    def __init__(self, path: str | Path, kind: str) -> None:
+        self.path, self.kind = Path(path), kind
+
+    def write(self, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
+        """Put a new state in place; the one before it goes to `previous/`."""
+        fresh = self.path / NEXT
+        with disk.reported(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._settle()
+            try:
+                disk.remove_tree(fresh)
+                fresh.mkdir()
+                for name, content in parts.items():
+                    disk.write_synced(fresh / name, content)
+                disk.write_synced(fresh / MANIFEST, json_bytes(_manifest(self.kind, parts, about)))
+                self._verified([fresh])
+                disk.sync_directory(fresh)
+                disk.move(fresh, self.path / READY)
+            except BaseException:
+                with suppress(OSError):
+                    disk.remove_tree(fresh)
+                raise
+            disk.sync_directory(self.path)
+            self._settle()
+
+    def read(self, fall_back: bool = True) -> Held:
+        """The newest state that is whole."""
+        problems: list[StateError] = []
+        for places in self._candidates(fall_back):
+            try:
+                held = self._verified(places)
+                return Held(held.parts, held.about, held.place, [str(problem) for problem in problems])
+            except StateError as error:
+                problems.append(error)
+        raise problems[0]
+
+    def exists(self) -> bool:
+        return any((place / MANIFEST).is_file() for places in self._candidates(True) for place in places)
+
+    def _candidates(self, fall_back: bool) -> list[list[Path]]:
+        """Where the parts of a state may lie, the newest state first."""
+        ready = [[self.path / READY, self.path]] if (self.path / READY / MANIFEST).is_file() else []
+        older = [[self.path / PREVIOUS]] if fall_back and (self.path / PREVIOUS / MANIFEST).is_file() else []
+        return [*ready, [self.path], *older]
+
+    def _verified(self, places: list[Path]) -> Held:
+        manifest = self._manifest(places[0] / MANIFEST)
+        parts = {}
+        for name, about in manifest["parts"].items():
+            found = [place / name for place in places if (place / name).exists()] or [places[-1] / name]
+            parts[name] = _checked(found[0], about)
+        return Held(parts, manifest["about"], places[0])
+
+    def _manifest(self, path: Path) -> dict[str, Any]:
+        try:
+            content = json_in(disk.read_regular(path, _LARGEST_MANIFEST))
+        except BadState as error:
+            raise StateError(f"{path} is damaged: {error}", path) from error
+        if not isinstance(content, dict) or content.get("kind") != self.kind:
+            raise StateError(f"{path} doesn't describe a {self.kind}", path)
+        if content.get("format") != FORMAT:
+            text = f"{path} has format {content.get('format')!r}; this pdcl reads format {FORMAT}: use the pdcl that"
+            raise StateError(f"{text} wrote it ({content.get('versions')})", path)
+        parts, about = content.get("parts"), content.get("about")
+        if not isinstance(parts, dict) or not isinstance(about, dict) or not all(map(_PART.fullmatch, parts)):
+            raise StateError(f"{path} is damaged: its list of parts is none", path)
+        return content
+
+    def _settle(self) -> None:
+        """Finish what a `.ready` state began: old files to `previous/`, new ones to their places, manifest last."""
+        ready, old = self.path / READY, self.path / PREVIOUS
+        if not (ready / MANIFEST).is_file():
+            disk.remove_tree(ready)
+            return
+        if (self.path / MANIFEST).is_file():
+            disk.remove_tree(old)
+            old.mkdir()
+            self._retire(old)
+        for name in [*self._manifest(ready / MANIFEST)["parts"], MANIFEST]:
+            if (ready / name).exists():
+                disk.move(ready / name, self.path / name)
+        disk.sync_directory(self.path)
+        disk.remove_tree(ready)
+
+    def _retire(self, old: Path) -> None:
+        """The manifest goes last: while it is here, a crash has left something to retire."""
+        try:
+            parts = list(self._manifest(self.path / MANIFEST)["parts"])
+        except StateError:
+            parts = []
+        for name in [*parts, MANIFEST]:
+            if (self.path / name).exists():
+                disk.move(self.path / name, old / name)
+
+
+def _manifest(kind: str, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, Any]:
+    described = {
+        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)} for name, content in parts.items()
+    }
+    return {"format": FORMAT, "kind": kind, "parts": described, "about": dict(about), "versions": versions()}
+
+
+def _checked(path: Path, about: Any) -> bytes:
+    if not isinstance(about, dict) or not isinstance(about.get("bytes"), int):
+        raise StateError(f"{path}: the manifest doesn't say what it must be", path)
+    content = disk.read_regular(path, about["bytes"])
+    if len(content) < about["bytes"]:
+        raise StateError(f"{path} is truncated: {len(content)} of {about['bytes']} bytes are there", path)
+    if hashlib.sha256(content).hexdigest() != about.get("sha256"):
+        raise StateError(f"{path} was changed since it was written: its sha256 is another", path)
+    return content
+
+
+def versions() -> dict[str, str]:
+    """What the numbers of a state depend on."""
+    found = {"python": platform.python_version()}
+    for package in ("pdcl", "torch", "safetensors"):
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
