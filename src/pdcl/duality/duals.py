@@ -35,11 +35,12 @@ def nupi(integral: Tensor, slacks: Tensor, lr: float, gain: float, decay: float 
     return integral, (integral + gain * slacks).clamp(min=0)
 
 
-def infeasible(duals: Tensor, slacks: Tensor, window: float = 0.5) -> Tensor:
+def infeasible(duals: Tensor, slacks: Tensor, window: float = 0.5, rise: float = 0.01) -> Tensor:
     """Which tolerances look out of reach: λ_k rose over the last dual steps while s_k stayed positive throughout.
 
-    duals, slacks: histories [steps, constraints]. `window` is the share of the steps to look at. Fewer than four steps
-    say nothing, and nothing is claimed. Returns a boolean per constraint.
+    duals, slacks: histories [steps, constraints]. `window` is the share of the steps to look at; `rise` is by how much
+    of itself a dual must have risen, since one that settles from below also rises, ever less. Fewer than four steps say
+    nothing, and nothing is claimed. Returns a boolean per constraint.
     """
     if not 0 < window <= 1:
         raise ValueError(f"window must be a share of the dual steps in (0, 1], not {window}")
@@ -47,4 +48,4 @@ def infeasible(duals: Tensor, slacks: Tensor, window: float = 0.5) -> Tensor:
     if steps < 4:
         return torch.zeros(duals.shape[1:], dtype=torch.bool, device=duals.device)
     tail = max(2, math.ceil(window * steps))
-    return (duals[-1] > duals[-tail]) & (slacks[-tail:] > 0).all(dim=0)
+    return (duals[-1] > (1 + rise) * duals[-tail]) & (slacks[-tail:] > 0).all(dim=0)
