@@ -1,0 +1,154 @@
+"""A run as it happens: a live picture on a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from pdcl.cli.progress import Progress, Standing
+from pdcl.training.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned
+
+# The picture is drawn by its own thread, four times a second; hearing an event only stores it.
+REDRAWS = 4
+ROWS = 8
+
+
+class Display:
+    """Shows a run while it lasts. Use it in a `with` statement and hand `listener` to the run."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False)
+        self.progress = Progress()
+        self._live: Live | None = None
+
+    def listener(self, event: Event) -> None:
+        self.progress.hear(event)
+        if line := _line(event, self.progress):
+            self.console.print(line, soft_wrap=not self.console.is_terminal)
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            self._live = Live(
+                get_renderable=lambda: picture(self.progress),
+                console=self.console,
+                refresh_per_second=REDRAWS,
+                transient=True,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _line(event: Event, progress: Progress) -> Text | None:
+    """What stays on the screen of an event, if it is worth a line."""
+    match event:
+        case RunBegan():
+            return Text(f"{progress.title} · {_count(event.tasks, 'task')}, {_count(event.epochs, 'epoch')} each")
+        case Evaluated():
+            return _task_line(progress)
+        case Warned():
+            return Text(f"warning: {event.message}", style="yellow")
+        case Infeasible():
+            return _infeasible_line(event, progress)
+        case RunEnded():
+            accuracy, forgetting = _percent(event.mean_accuracy), _percent(event.mean_forgetting)
+            return Text(f"accuracy {accuracy}, forgetting {forgetting}, {progress.seconds:.1f} s", style="bold")
+    return None
+
+
+def _task_line(progress: Progress) -> Text:
+    """A task that has ended, in columns, so that lines below each other can be compared."""
+    mean = sum(progress.scores) / len(progress.scores) if progress.scores else math.nan
+    width = len(f"task {progress.tasks or 0}/{progress.tasks or 0}")
+    name = _short(progress.name(progress.task), 12)
+    line = Text(f"{progress.place:<{width}}  {name:<12}  accuracy {_percent(mean):>8}  {progress.task_seconds:>6.1f} s")
+    return line.append("  ").append(_tightest(progress.standings)) if progress.standings else line
+
+
+def _tightest(standings: list[Standing]) -> Text:
+    """The past task that is furthest over its tolerance, or the one with the least room."""
+    worst = max(standings, key=lambda standing: standing.slack)
+    over = sum(standing.slack > 0 for standing in standings)
+    which = f" (task {worst.task + 1}" + (f", +{over - 1})" if over > 1 else ")")
+    return Text.assemble("" if over else "least ", _slack(worst), which)
+
+
+def _infeasible_line(event: Infeasible, progress: Progress) -> Text:
+    task = f"task {event.constrained + 1} ({progress.name(event.constrained)})"
+    said = f"tolerance {event.tolerance:.3f} of {task} not met: {event.reached:.3f}, λ {event.dual:.2f} rising"
+    return Text(f"warning: {said}", style="yellow")
+
+
+def picture(progress: Progress) -> RenderableType:
+    """What a terminal shows now, in at most 80 columns."""
+    parts: list[RenderableType] = [_bar(progress), _speed(progress)]
+    if progress.standings:
+        parts.append(_standings(progress))
+    return Group(*parts)
+
+
+def _bar(progress: Progress) -> Table:
+    row = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(4):
+        row.add_column(no_wrap=True)
+    bar = ProgressBar(total=max(progress.steps, 1), completed=progress.done, width=24)
+    left = "" if progress.left is None else f"{_duration(progress.left)} left"
+    row.add_row(f"[bold]{progress.place}[/bold]", Text(_short(progress.name(progress.task), 24)), bar, left)
+    return row
+
+
+def _speed(progress: Progress) -> Text:
+    words = [f"loss {progress.loss:.3f}"] if progress.loss is not None else []
+    if progress.rate is not None:
+        words += [f"{progress.rate:,.0f} steps/s", f"{progress.rate * progress.batch:,.0f} samples/s"]
+    return Text(" · ".join(words), style="dim")
+
+
+def _standings(progress: Progress) -> Table:
+    """Past tasks, each with its room or how far it is over, and its price; of many, those that are tightest."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("past task", f"tolerance ({progress.unit})", "", "λ"):
+        table.add_column(name, justify="left" if name in ("past task", "") else "right", no_wrap=True)
+    tightest = sorted(progress.standings, key=lambda standing: -standing.slack)[:ROWS]
+    for standing in sorted(tightest, key=lambda standing: standing.task):
+        name = f"{standing.task + 1}  {_short(standing.name, 24)}"
+        table.add_row(Text(name), f"{standing.tolerance:.3f}", _slack(standing), f"{standing.dual:.3f}")
+    if hidden := len(progress.standings) - len(tightest):
+        table.add_row(Text(f"and {hidden} with more room", style="dim"))
+    return table
+
+
+def _slack(standing: Standing) -> Text:
+    if standing.slack > 0:
+        return Text(f"over by {standing.slack:.3f}", style="red")
+    return Text(f"room {-standing.slack:.3f}", style="green")
+
+
+def _percent(share: float) -> str:
+    return "unknown" if math.isnan(share) else f"{100 * share:.2f} %"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("s" if number != 1 else "")
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
