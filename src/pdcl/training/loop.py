@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from pdcl.streams.task import Stream, Task
 from pdcl.training.batches import Joined, batches, epoch_order, seeded
 from pdcl.training.evaluation import evaluate
 from pdcl.training.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
-from pdcl.training.learner import Learner, Step
+from pdcl.training.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -57,32 +58,60 @@ class History:
     confusion: list[list[int]] = field(default_factory=list)
 
 
-Keeper = Callable[[Learner, Position, History], None]
-
-
-def keep_nothing(learner: Learner, position: Position, history: History) -> None:
+def keep_nothing(loop: Loop) -> None:
     """The keeper of those who need no checkpoints."""
 
 
 @dataclass
 class Loop:
-    """One learner through one stream. `keep` is offered the state after every step and every task."""
+    """One learner through one stream. `keep` is offered the loop after every step and every task."""
 
     learner: Learner
     stream: Stream
     schedule: Schedule
     listener: Listener = ignore
-    keep: Keeper = keep_nothing
+    keep: Callable[[Loop], None] = keep_nothing
     position: Position = field(default_factory=Position)
     history: History = field(default_factory=History)
+
+    def __post_init__(self) -> None:
+        self._meter = _Meter()
+        self._random: dict[str, Tensor] | None = None
 
     def run(self) -> History:
         """Learn every task from `position` on."""
         self.learner.emit = self.listener
         with _own_randomness():
+            if self._random is not None:
+                set_randomness(self._random)
             for task in self.stream.tasks[self.position.task :]:
                 self._learn(task)
         return self.history
+
+    def learn(self, task: Task) -> History:
+        """Learn one task that needn't be of the stream."""
+        self.learner.emit = self.listener
+        with _own_randomness():
+            self._learn(task)
+        return self.history
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the run is and what it measured: with the learner's state, all that determines what follows."""
+        return {
+            "position": list(astuple(self.position)),
+            "history": asdict(self.history),
+            "meter": {"total": self._meter.total, "count": self._meter.count},
+            "random": randomness(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where the loop was that gave `state`, with a learner that has taken over its own."""
+        self.position, self.history = Position(*state["position"]), History(**state["history"])
+        if not 0 <= self.position.task <= len(self.stream.tasks):
+            raise UsageError(f"the state is at task {self.position.task} of a stream of {len(self.stream.tasks)}")
+        self._meter = _Meter(state["meter"]["total"], state["meter"]["count"])
+        self._random = state["random"]
+        self.learner.recall(self.stream.tasks[: self.position.task])
 
     def _learn(self, task: Task) -> None:
         learner, fresh = self.learner, self.position.epoch == self.position.step == 0
@@ -107,7 +136,7 @@ class Loop:
         self.listener(TaskEnded(task.index, self.schedule.steps(len(data))))
         self._measure(task)
         self.position = Position(task.index + 1)
-        self.keep(learner, self.position, self.history)
+        self.keep(self)
 
     def _announce(self, task: Task, steps: int) -> None:
         labels = self.stream.spec.labels
@@ -118,13 +147,16 @@ class Loop:
         learner, size = self.learner, self.schedule.batch
         order = epoch_order(len(data), learner.seed, task.index, epoch)
         per_epoch = -(-len(data) // size)
-        meter = _Meter(self.listener, task.index, epoch, every=max(1, self.schedule.epochs * per_epoch // 50))
+        every = max(1, self.schedule.epochs * per_epoch // 50)
         start = self.position.step if epoch == self.position.epoch else 0
         for number, batch in enumerate(batches(data, task.index, size, order, learner.place, start), start):
             self.position = Position(task.index, epoch, number)
-            meter.add(learner.step(batch), number, last=number == per_epoch - 1)
+            step = learner.step(batch)
+            loss = self._meter.add(step.losses.mean(), at_least=1 if number == per_epoch - 1 else every)
+            if loss is not None:
+                self.listener(Stepped(task.index, epoch, number, loss, step.scalars))
             self.position = Position(task.index, epoch, number + 1)
-            self.keep(learner, self.position, self.history)
+            self.keep(self)
         self.position = Position(task.index, epoch + 1, 0)
 
     def _measure(self, task: Task) -> None:
@@ -139,22 +171,33 @@ class Loop:
         self.listener(Evaluated(task.index, found.class_il, found.task_il))
 
 
+@dataclass
 class _Meter:
     """Averages losses on the device and speaks now and then, so that a step costs no event."""
 
-    def __init__(self, listener: Listener, task: int, epoch: int, every: int) -> None:
-        self.listener, self.task, self.epoch, self.every = listener, task, epoch, every
-        self.total: Tensor | None = None
-        self.count = 0
+    total: Tensor | None = None
+    count: int = 0
 
-    def add(self, step: Step, number: int, last: bool) -> None:
-        loss = step.losses.mean()
+    def add(self, loss: Tensor, at_least: int) -> float | None:
+        """The mean since it last spoke, once that is over so many steps."""
         self.total = loss if self.total is None else self.total + loss
         self.count += 1
-        if self.count >= self.every or last:
-            mean = float(self.total) / self.count
-            self.listener(Stepped(self.task, self.epoch, number, mean, step.scalars))
-            self.total, self.count = None, 0
+        if self.count < at_least:
+            return None
+        mean = float(self.total) / self.count
+        self.total, self.count = None, 0
+        return mean
+
+
+def randomness() -> dict[str, Tensor]:
+    """The states of torch's global generators, by device."""
+    found = {f"cuda:{i}": torch.cuda.get_rng_state(i) for i in range(torch.cuda.device_count())}
+    return {"cpu": torch.get_rng_state(), **found}
+
+
+def set_randomness(states: dict[str, Tensor]) -> None:
+    for device, state in states.items():
+        torch.set_rng_state(state) if device == "cpu" else torch.cuda.set_rng_state(state, device)
 
 
 @contextmanager
