@@ -116,9 +116,21 @@ class Filling:
             "task": torch.full((len(chosen),), task.index),
             "id": chosen + learner.samples_seen,
             "dual": shadows,
-            "reference": learner.measure.of_tolerance(outputs, y).float(),
+            "reference": self._steadied(task, learner.measure.of_tolerance(outputs, y).float()),
         }
         return rows | {"outputs": outputs} if learner.records_outputs else rows
+
+    def _steadied(self, task: Task, reference: Tensor) -> Tensor:
+        """What each stored sample reached, without the luck of the last step.
+
+        The last iterate of stochastic descent may be far worse than those before it (a mean loss of .9 after .05 was
+        seen online), and a tolerance relative to it would be no tolerance. If the task's loss now exceeds its mean over
+        the last dual steps, references shrink by that factor.
+        """
+        now, recent = self._reached_on_all(task), self.learner.recent
+        if self.learner.limit.unit == "error" or recent is None or now <= recent:
+            return reference
+        return reference * (recent / now)
 
     def _allocate(self, data: Data) -> None:
         """Reserve memory before partitioning it: a bound in bytes is a number of samples only now."""

@@ -36,6 +36,7 @@ CHOICES = {
     "slack": ("memory", "batch", "ema"),
     "constrain": ("loss", "drift", "both"),
 }
+RECENT = 0.2
 
 
 @dataclass(eq=False)
@@ -94,7 +95,7 @@ class PDCL(Rehearsal):
     balance: bool = True
 
     persistent: ClassVar[tuple[str, ...]] = (
-        "samples_seen", "tolerances", "clock", "period", "observed", "shadow", "current_dual", "carried", "last_duals",
+        "samples_seen", "tolerances", "clock", "period", "observed", "recent", "shadow", "current_dual", "carried", "last_duals",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -124,11 +125,12 @@ class PDCL(Rehearsal):
         self.clock = 0
         self.period = 1
         self.observed = 0
+        self.recent: float | None = None
         self.filling = Filling(self)
         self.measure = Slacks(self)
 
     def begin(self, task: Task, steps: int) -> None:
-        self.clock, self.observed, self.current_dual = 0, 0, 0.0
+        self.clock, self.observed, self.current_dual, self.recent = 0, 0, 0.0, None
         self.period = self.primal_steps or max(1, steps // self.dual_steps)
         self.shadow = torch.zeros(len(task.data)) if self.selection == "dual" else torch.zeros(0)
         self._loss_sum, self._loss_count = torch.zeros(()), 0
@@ -241,6 +243,7 @@ class PDCL(Rehearsal):
 
     def _dual_step(self) -> None:
         mean = float(self._loss_sum) / self._loss_count
+        self.recent = mean if self.recent is None else self.recent + RECENT * (mean - self.recent)
         self._loss_sum, self._loss_count = torch.zeros((), device=self.place), 0
         self.current_dual = max(0.0, self.current_dual + self.dual_lr * (mean - self.current_tolerance()))
         if not self.past:

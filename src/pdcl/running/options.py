@@ -29,7 +29,8 @@ class Options:
 
     def put(self, options: Mapping[str, Any], source: str) -> None:
         for name, value in options.items():
-            self.values[name] = value
+            # "500" from a command line and 500 from Python are the same memory, and the same run.
+            self.values[name] = int(value) if name == "memory" and str(value).isdigit() else value
             self.sources[name] = source
 
     def of(self, kind: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from pdcl.records.record import Record
 from pdcl.running.options import Options, check, plain, resolve
 from pdcl.running.result import Clock, Result, result_of
 from pdcl.running.saving import write_snapshot
-from pdcl.streams.catalog import load
+from pdcl.streams.catalog import find, load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
 from pdcl.training.events import Listener, RunBegan, RunEnded
 from pdcl.training.learner import Learner
 from pdcl.training.loop import Loop, Schedule
+from pdcl.training.placement import threads, threads_for
 
 _SCHEDULE = tuple(f.name for f in fields(Schedule))
 
@@ -89,7 +91,8 @@ def _carry_out(
     listener(RunBegan(stream.name, name, len(stream.tasks), schedule.epochs, learner.seed))
     loop = Loop(learner, stream, schedule, listener)
     try:
-        history = loop.run()
+        with threads(threads_for(learner.model)):
+            history = loop.run()
         result = result_of(history, learner, clock.cost(), None if record is None else record.path)
         listener(RunEnded(result.mean_accuracy, result.mean_forgetting))
         if record is not None:
@@ -102,13 +105,11 @@ def _carry_out(
             record.close()
 
 
-def described(
-    stream: Stream, entry: Method, resolved: Options, label: str | None = None
-) -> tuple[str, dict[str, Any]]:
+def described(stream: Stream, entry: Method, resolved: Options, label: str | None = None) -> tuple[str, dict[str, Any]]:
     """The name of a run's directory, and its config.json."""
     values = resolved.values
     memory = values.get("memory")
-    changed = {**{name: plain(value) for name, value in resolved.changed().items()}, **stream.options}
+    changed = {**{name: plain(value) for name, value in resolved.changed().items()}, **_altered(stream)}
     name = run_name(stream.name, label or entry.name, memory, values["seed"], changed)
     config = {
         "stream": stream.name,
@@ -123,6 +124,14 @@ def described(
         "data": stream.fingerprint,
     }
     return name, config
+
+
+def _altered(stream: Stream) -> dict[str, Any]:
+    """Options of a stream that its loader wouldn't have chosen itself."""
+    if stream.preset is None:
+        return stream.options
+    usual = {name: each.default for name, each in signature(find(stream.name)).parameters.items()}
+    return {name: value for name, value in stream.options.items() if name not in usual or usual[name] != value}
 
 
 def versions() -> dict[str, str]:

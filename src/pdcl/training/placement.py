@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
+from torch import nn
 
 from pdcl.errors import UsageError
 
+SMALL = 2_000_000
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -28,3 +31,20 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[obj
         raise UsageError(f"precision={precision!r} is unknown; choose one of {', '.join(_PRECISIONS)}")
     dtype = _PRECISIONS[precision]
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
+
+
+def threads_for(model: nn.Module) -> int:
+    """One thread for small networks, where handing work to others takes longer than doing it; else what torch has."""
+    small = sum(parameter.numel() for parameter in model.parameters()) < SMALL
+    return 1 if small else torch.get_num_threads()
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Compute with so many threads, and give torch back its own number after."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
