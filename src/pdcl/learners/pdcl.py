@@ -275,6 +275,7 @@ class PDCL(Rehearsal):
         self.last_duals = [*duals.tolist(), self.current_dual]
         self.carried = self.last_duals if self.level == "task" else []
         self.filling(task, self.last_duals)
+        self.clock = 0
         super().end(task)
 
     def final_duals(self) -> list[float]:
@@ -284,7 +285,7 @@ class PDCL(Rehearsal):
         state = super().state_dict()
         state["duals"] = self.duals.state() if self.clock else {}
         state["running"] = {"sum": self._loss_sum, "count": self._loss_count} if self.clock else {}
-        state["measure"] = self.measure.state()
+        state["measure"] = self.measure.state() if self.clock else {}
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
