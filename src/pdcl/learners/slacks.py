@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -100,8 +100,9 @@ class Slacks:
         self.smooth = slacks if self.smooth is None else self.smooth + weight * (slacks - self.smooth)
         return self.smooth
 
-    def state(self) -> dict[str, Tensor]:
-        return {} if self.smooth is None else {"smooth": self.smooth}
+    def state(self) -> dict[str, Any]:
+        return {"smooth": self.smooth, "offered": [list(pair) for pair in self.offered]}
 
-    def restore(self, state: dict[str, Tensor]) -> None:
-        self.smooth = state.get("smooth")
+    def restore(self, state: dict[str, Any]) -> None:
+        self.smooth = state["smooth"]
+        self.offered = [(slots, values) for slots, values in state["offered"]]
