@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 from pdcl.streams.data import Data
@@ -30,6 +31,8 @@ class Joint(Finetune):
     """
 
     restart: bool = True
+
+    persistent: ClassVar[tuple[str, ...]] = ("fresh",)
 
     def prepare(self, spec: Spec) -> None:
         super().prepare(spec)
