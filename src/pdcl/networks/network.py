@@ -21,5 +21,5 @@ class Network(nn.Module):
 
 def flat(x: Tensor) -> Tensor:
     """(n, …) as (n, d) floats; integer columns, as a table may have, count as numbers."""
-    rows = x.flatten(1)
+    rows = x.flatten(1) if x.dim() > 1 else x[:, None]
     return rows if rows.is_floating_point() else rows.float()

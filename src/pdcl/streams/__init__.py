@@ -18,7 +18,6 @@ _HOMES = {
     "TensorData": "data",
     "Transform": "transform",
     "UnknownStream": "catalog",
-    "catalog": "catalog",
     "check_stream": "checks",
     "check_task": "checks",
     "everything": "data",
