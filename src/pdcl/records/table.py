@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pdcl.errors import RecordError, UsageError
 from pdcl.records import reading, schema
 
 # Runs lie in the directory given or in directories below it, as a study leaves them.
 DEPTH = 3
+
+# All rows of a matrix but the last. Tables don't show them, and nine tenths of parsing a result would go to them.
+EARLIER_ROWS = re.compile(rb"\[(?:\s*\[[^][]*\]\s*,)+(?=\s*\[[^][]*\]\s*\])")
+# Runs that chose options, scored on held-out training data: no part of a table unless it is asked for by name.
+TUNING = "tuning"
 
 
 @dataclass(frozen=True)
@@ -62,34 +68,32 @@ def survey(directory: str | Path) -> Survey:
             found.unreadable.append(error)
         else:
             found.rows.append(row) if row else found.unfinished.append(Path(path))
-    found.rows.sort(key=lambda row: row.path)
+    found.rows.sort(key=lambda row: str(row.path))
     return found
 
 
 def _runs(directory: str, depth: int) -> Iterator[str]:
-    """Directories with a config.json. A run is not looked into, nor is what is hidden: it isn't finished being made."""
+    """Directories with a config.json. A run is not looked into, nor is what is hidden (unfinished) or tuning."""
     if os.path.exists(os.path.join(directory, schema.CONFIG)):
         yield directory
     elif depth:
         with os.scandir(directory) as entries:
             for entry in entries:
-                if entry.is_dir() and not entry.name.startswith("."):
+                if entry.is_dir() and not entry.name.startswith(".") and entry.name != TUNING:
                     yield from _runs(entry.path, depth - 1)
 
 
 def _row(path: str) -> Row | None:
     """The row of one run, None if it has no result. Reads two small files and none of the events."""
-    try:
-        with open(os.path.join(path, schema.RESULT), "rb") as file:
-            text = file.read()
-    except FileNotFoundError:
+    text = _text(path, schema.RESULT)
+    if text is None:
         return None
-    run = Path(path)
-    result = reading.checked(reading.parsed(text, run / schema.RESULT), run / schema.RESULT, schema.Result)
-    config = reading.read_config(run)
+    name = os.path.join(path, schema.RESULT)
+    result = reading.checked(reading.parsed(EARLIER_ROWS.sub(b"[", text), name), name, schema.Result)
+    config = _config(path)
     last = result["accuracy"]["task_il"][-1:] or [[]]
     return Row(
-        path=run,
+        path=Path(path),
         stream=config["stream"],
         method=config["method"],
         label=config.get("label") or config["method"],
@@ -102,6 +106,23 @@ def _row(path: str) -> Row | None:
         task_il=_mean(last[0]),
         **{name: _number(result["cost"][name]) for name in schema.Cost.__annotations__},
     )
+
+
+def _text(run: str, name: str) -> bytes | None:
+    path = os.path.join(run, name)
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RecordError(f"{path} can't be read: {error.strerror}", path) from error
+
+
+def _config(run: str) -> schema.Config:
+    path = os.path.join(run, schema.CONFIG)
+    content = reading.parsed(_text(run, schema.CONFIG) or b"", path)
+    return cast(schema.Config, reading.checked(content, path, schema.Config))
 
 
 def _options(config: schema.Config) -> dict[str, Any]:

@@ -110,14 +110,20 @@ def catalog() -> list[Entry]:
 
 
 def load(name: str, **options: Any) -> Stream:
-    """The stream of this name. Unknown names and options are errors that suggest the nearest one."""
+    """The stream of this name. Unknown names and options are errors that suggest the nearest one.
+
+    Every stream has `held_out` (with `held_out_seed`): that share of training data in place of test data.
+    """
     loader = find(name)
+    share = options.pop("held_out", None)
+    seed = 0 if share is None else options.pop("held_out_seed", 0)
     known = inspect.signature(loader).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option in options:
             if option not in known:
                 raise UsageError(f"stream {name!r} has no option {option!r}{_nearest(option, known)}")
-    return loader(**options)
+    stream = loader(**options)
+    return stream if share is None else stream.for_tuning(share, seed)
 
 
 def find(name: str) -> Loader:

@@ -59,8 +59,9 @@ class Stream:
     def for_tuning(self, share: float = 0.1, seed: int = 0) -> Stream:
         """The same stream with `share` of each task's training data in place of its test data.
 
-        The test data of the original can't be reached from the result.
+        The test data of the original can't be reached from the result, and its options say `held_out`.
         """
         from pdcl.streams.holding import hold_out_all
 
-        return replace(self, tasks=hold_out_all(self.tasks, share, seed))
+        options = {**self.options, "held_out": share, **({"held_out_seed": seed} if seed else {})}
+        return replace(self, tasks=hold_out_all(self.tasks, share, seed), options=options)

@@ -1,20 +1,24 @@
-"""A study carried out: stream by stream, past failures, and again from where it stopped."""
+"""A study carried out: stream by stream where options are tuned, past failures, again from where it stopped."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pdcl.records.reading import read_result
+from pdcl.records.table import TUNING
 from pdcl.records.writing import write_whole
 from pdcl.storage.locking import Lock
 from pdcl.studies.engine import Ended, Engine, Job, Started
-from pdcl.studies.expansion import expand
+from pdcl.studies.expansion import Chosen, expand
 from pdcl.studies.local import LocalProcesses
 from pdcl.studies.planning import Plan, plan
 from pdcl.studies.spec import RunSpec
 from pdcl.studies.study import Study
+from pdcl.studies.tuning import note, search
 from pdcl.studies.worker import Streams, plug_in
 
 STUDY = "study.toml"
@@ -23,11 +27,12 @@ FAILURES = "failures.txt"
 
 @dataclass(frozen=True)
 class Planned:
-    """What lies ahead: all runs of a study, those that are finished already, and those to carry out."""
+    """A phase begins: runs of it that are finished already, those to carry out, and those of phases after it."""
 
-    total: int
+    title: str
     done: int
     jobs: tuple[Job, ...]
+    later: tuple[RunSpec, ...] = ()
 
 
 Notice = Planned | Started | Ended
@@ -37,7 +42,7 @@ Filter = Callable[[RunSpec], bool]
 
 @dataclass
 class Outcome:
-    """What became of a study. `done` were run now, `skipped` before."""
+    """What became of a study, tuning included. `done` were run now, `skipped` before."""
 
     out: Path
     done: list[Ended] = field(default_factory=list)
@@ -59,45 +64,94 @@ def execute(
     """
     out, start = Path(out), time.perf_counter()
     plug_in(study.plugins, set())
-    specs = [spec for spec in expand(study) if only(spec)]
+    # All that is wrong with the study itself is said before anything is written.
+    expand(study)
     out.mkdir(parents=True, exist_ok=True)
     own = engine or LocalProcesses()
     try:
         with Lock(out):
             write_whole(out / STUDY, study.text)
-            outcome = _Execution(study, out, own, listener).carry_out(specs)
+            outcome = _Execution(study, out, own, listener, only).carry_out()
+            _note_failures(outcome)
     finally:
         if engine is None:
             own.close()
     outcome.seconds = time.perf_counter() - start
-    _note_failures(outcome)
     return outcome
 
 
 class _Execution:
     """What the phases of one `execute` share."""
 
-    def __init__(self, study: Study, out: Path, engine: Engine, listener: Listener) -> None:
-        self.study, self.out, self.engine, self.listener = study, out, engine, listener
+    def __init__(self, study: Study, out: Path, engine: Engine, listener: Listener, only: Filter) -> None:
+        self.study, self.out, self.engine, self.listener, self.only = study, out, engine, listener, only
         self.streams = Streams()
         self.outcome = Outcome(out)
 
-    def carry_out(self, specs: Iterable[RunSpec]) -> Outcome:
-        found = plan(self.study, specs, self.out, self.streams)
-        self.listener(Planned(len(found), len(found.done), tuple(found.todo)))
-        self._carry(found)
+    def carry_out(self) -> Outcome:
+        """One phase for all, or a search and its runs for each stream in turn."""
+        if self.study.tuning is None:
+            self._phase("", self._runs({}), self.out, [])
+            return self.outcome
+        for place, stream in enumerate(self.study.streams):
+            later = [run for other in self.study.streams[place + 1 :] for run in self._ahead(other)]
+            self._tuned(stream, later)
         return self.outcome
 
-    def _carry(self, found: Plan) -> None:
+    def _runs(self, chosen: Chosen, stream: str | None = None) -> list[RunSpec]:
+        return [run for run in expand(self.study, chosen) if self.only(run) and stream in (None, run.stream)]
+
+    def _ahead(self, stream: str) -> list[RunSpec]:
+        """All that a stream will ask for, before anything is chosen."""
+        runs = self._runs({}, stream)
+        return search(self.study, stream, _labels(runs)).runs + runs
+
+    def _tuned(self, stream: str, later: list[RunSpec]) -> None:
+        runs = self._runs({}, stream)
+        found = search(self.study, stream, _labels(runs))
+        reached = self._phase(f"{stream}, tuning", found.runs, self.out / TUNING, runs + later)
+        if found.candidates:
+            note(self.out, found, reached)
+        chosen = found.choose(reached)
+        lost = {label for label in found.candidates if (stream, label) not in chosen}
+        runs = self._runs(chosen, stream)
+        for run in runs:
+            if run.label in lost:
+                self._end(Ended(Job(run, str(self.out)), 0.0, cause="no candidate of its tuning came to an end"))
+        self._phase(stream, [run for run in runs if run.label not in lost], self.out, later)
+
+    def _phase(self, title: str, runs: Sequence[RunSpec], out: Path, later: Sequence[RunSpec]) -> dict[RunSpec, float]:
+        """Carry out what isn't done; the accuracy that each run reached, now or before."""
+        found = plan(self.study, runs, out, self.streams)
+        self.listener(Planned(title, len(found.done), tuple(found.todo), tuple(later)))
+        reached = {run: _accuracy(path) for run, path in found.done}
+        return reached | self._carry(found)
+
+    def _carry(self, found: Plan) -> dict[RunSpec, float]:
         self.outcome.skipped += found.done
         for ended in found.failed:
             self._end(ended)
+        reached = {}
         for notice in self.engine.submit(found.todo):
-            self._end(notice) if isinstance(notice, Ended) else self.listener(notice)
+            if isinstance(notice, Ended):
+                self._end(notice)
+                reached[notice.job.spec] = math.nan if notice.accuracy is None else notice.accuracy
+            else:
+                self.listener(notice)
+        return reached
 
     def _end(self, ended: Ended) -> None:
         (self.outcome.done if ended.cause is None else self.outcome.failures).append(ended)
         self.listener(ended)
+
+
+def _labels(runs: Sequence[RunSpec]) -> list[str]:
+    return list(dict.fromkeys(run.label for run in runs))
+
+
+def _accuracy(path: Path) -> float:
+    value = read_result(path)["mean_accuracy"]
+    return math.nan if value is None else value
 
 
 def _note_failures(outcome: Outcome) -> None:

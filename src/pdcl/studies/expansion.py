@@ -30,21 +30,28 @@ def expand(study: Study, chosen: Chosen | None = None) -> list[RunSpec]:
 
 def cells(study: Study, stream: str, label: str, chosen: Mapping[str, Any]) -> list[RunSpec]:
     """The runs of one method, or variant of one, on one stream."""
-    entry, own = method_of(study, label), own_options(study, stream, label)
-    known = known_options(entry)
-    on = study.on_stream.get(stream, OnStream())
-    base = {**{k: v for k, v in {**study.options, **on.options}.items() if k in known}, **own, **chosen}
+    on, known = study.on_stream.get(stream, OnStream()), known_options(method_of(study, label))
+    own = {**own_options(study, stream, label), **chosen}
     lists = {name: values for name, values in study.grid.items() if name in known and name not in own}
     sizes = study.memory if on.memory is None else on.memory
-    memory = sizes if "memory" in known and "memory" not in base else ()
     return [
-        RunSpec(
-            stream, entry.name, label, seed, size, on.preset or study.preset, {**base, **cell}, on.stream_options
-        )
+        spec_of(study, stream, label, seed, size, {**chosen, **cell})
         for seed in _seeds(study, stream)
-        for size in memory or (None,)
+        for size in (sizes if sizes and "memory" in known and "memory" not in own else (None,))
         for cell in product(lists)
-    ]  # fmt: skip
+    ]
+
+
+def spec_of(
+    study: Study, stream: str, label: str, seed: int, memory: int | str | None, options: Mapping[str, Any]
+) -> RunSpec:
+    """One run, with `options` above all else that the study says."""
+    on, entry = study.on_stream.get(stream, OnStream()), method_of(study, label)
+    known = known_options(entry)
+    common = {name: value for name, value in {**study.options, **on.options}.items() if name in known}
+    full = {**common, **own_options(study, stream, label), **options}
+    preset = on.preset or study.preset
+    return RunSpec(stream, entry.name, label, seed, memory, preset, full, on.stream_options)
 
 
 def method_of(study: Study, label: str) -> Method:

@@ -54,10 +54,13 @@ class _Worker:
         self.job = None
         return ended
 
-    def end(self) -> None:
+    def ask_to_end(self) -> None:
+        """An idle worker sees that nobody will ask it any more; a busy one saves its run's state."""
         self.connection.close()
         if self.process.is_alive():
             self.process.terminate()
+
+    def end(self) -> None:
         self.process.join(GRACE_SECONDS)
         if self.process.is_alive():
             self.process.kill()
@@ -107,6 +110,8 @@ class LocalProcesses:
             yield busy[ready].outcome()
 
     def close(self) -> None:
+        for worker in self._pool:
+            worker.ask_to_end()
         for worker in self._pool:
             worker.end()
         self._pool = []

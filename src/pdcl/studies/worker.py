@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
 import threading
 import time
 import traceback
+from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pdcl.errors import PdclError, RunFinished, RunUnfinished
+from pdcl.errors import PdclError, RunFinished, RunUnfinished, StateError
 from pdcl.studies.engine import Ended, Job
 from pdcl.studies.spec import RunSpec
 
@@ -31,28 +34,27 @@ class Streams:
 
     def get(self, spec: RunSpec) -> Stream:
         """The stream of a run, with training data in place of its test data where the run asks for that."""
+        if spec.held_out is None:
+            return self._kept(spec, lambda: _load(spec))
+        share, whole = spec.held_out, replace(spec, held_out=None)
+        return self._kept(spec, lambda: self.get(whole).for_tuning(share))
+
+    def _kept(self, spec: RunSpec, make: Callable[[], Stream]) -> Stream:
         key = repr((spec.stream, sorted(spec.stream_options.items()), spec.held_out))
         if key not in self._loaded:
-            self._loaded[key] = self._load(spec)
+            self._loaded[key] = make()
         return self._loaded[key]
 
-    def _load(self, spec: RunSpec) -> Stream:
-        from pdcl.streams.catalog import load
 
-        stream = load(spec.stream, **spec.stream_options)
-        return stream if spec.held_out is None else stream.for_tuning(spec.held_out)
+def _load(spec: RunSpec) -> Stream:
+    from pdcl.streams.catalog import load
+
+    return load(spec.stream, **spec.stream_options)
 
 
 def serve(connection: Connection) -> None:
     """The life of a worker process: a job comes, its outcome goes, until there is none or nobody to tell."""
-    for variable in THREADS:
-        os.environ[variable] = "1"
-    # Ctrl-C reaches every process of a terminal; the parent decides what to do and ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    import torch
-
-    torch.set_num_threads(1)
+    _settle()
     streams, plugged = Streams(), set[str]()
     while True:
         try:
@@ -62,6 +64,20 @@ def serve(connection: Connection) -> None:
             connection.send(carry_out(job, streams, plugged))
         except (EOFError, BrokenPipeError):
             return
+
+
+def _settle() -> None:
+    """One thread, and an end that is the parent's to decide."""
+    for variable in THREADS:
+        os.environ[variable] = "1"
+    import torch
+
+    torch.set_num_threads(1)
+    # Ctrl-C reaches every process of a terminal's group; the parent hears it and asks its workers to save and stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
@@ -101,15 +117,22 @@ def _run(job: Job, stream: Stream) -> tuple[Path, float]:
     from pdcl.running.run import run
 
     spec = job.spec
-    label = None if spec.label == spec.method else spec.label
+    asked: dict[str, Any] = {
+        "preset": spec.preset,
+        "study": spec.given,
+        "label": None if spec.label == spec.method else spec.label,
+        "snapshot": job.snapshot,
+    }
     try:
-        result = run(
-            stream, spec.method, preset=spec.preset, out=job.out, study=spec.given, label=label, snapshot=job.snapshot
-        )
+        result = run(stream, spec.method, out=job.out, **asked)
     except RunFinished as done:
-        return done.path, read_result(done.path)["mean_accuracy"] or 0.0
+        return done.path, read_result(done.path)["mean_accuracy"] or math.nan
     except RunUnfinished as begun:
-        shutil.rmtree(begun.path)
-        return _run(job, stream)
+        try:
+            result = run(stream, spec.method, resume=begun.path, **asked)
+        except StateError:
+            # What it had saved can't be used, so that nothing is lost by beginning again.
+            shutil.rmtree(begun.path)
+            result = run(stream, spec.method, out=job.out, **asked)
     assert result.path is not None
     return result.path, result.mean_accuracy
