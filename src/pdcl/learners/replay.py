@@ -19,20 +19,16 @@ from pdcl.training.learner import Learner, Step
 
 
 @dataclass(eq=False)
-class Rehearsal(Learner):
-    """What all methods with a memory share: its bound and the size of the replay batch.
+class Remembering(Learner):
+    """What all methods with a memory share: its bound.
 
     memory: how much is stored, in samples (500) or bytes (64MB)
-    replay: stored samples per step
     """
 
     memory: int | str = 200
-    replay: int = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.replay < 1:
-            raise UsageError(f"replay={self.replay} must be at least 1")
         self.samples_seen = 0
 
     def prepare(self, spec: Spec) -> None:
@@ -57,6 +53,21 @@ class Rehearsal(Learner):
 
     def end(self, task: Task) -> None:
         self.samples_seen += len(task.data)
+
+
+@dataclass(eq=False)
+class Rehearsal(Remembering):
+    """A method that replays a batch of stored samples at each step.
+
+    replay: stored samples per step
+    """
+
+    replay: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.replay < 1:
+            raise UsageError(f"replay={self.replay} must be at least 1")
 
 
 @dataclass(eq=False)

@@ -1,0 +1,62 @@
+"""Dark experience replay: besides labels, memory keeps the outputs that the network gave when it saw a sample.
+
+    L = ℓ(f(x), y) + α ‖f(x′) − z′‖² / K
+
+(x′, z′) is drawn from a reservoir; z′ are the outputs of the time when x′ was stored; K is the number of outputs; each
+term is a mean over its batch.
+
+Buzzega, Boschini, Porrello, Abati, Calderara, "Dark Experience for General Continual Learning", NeurIPS 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import mse_loss
+
+from pdcl.errors import UsageError
+from pdcl.learners.replay import Rehearsal
+from pdcl.training.batches import Batch
+from pdcl.training.learner import Step
+
+
+@dataclass(eq=False)
+class DER(Rehearsal):
+    """DER: replayed outputs are held to those stored with the samples.
+
+    alpha: α, the weight of the distance to stored outputs
+    """
+
+    alpha: float = 0.5
+
+    persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha < 0:
+            raise UsageError(f"alpha={self.alpha} must not be negative")
+
+    def step(self, batch: Batch) -> Step:
+        draws = self.draws() if len(self.held) else []
+        now, *then = self.forward_each([batch.x, *(self.held["x"][slots] for slots in draws)])
+        losses = self.losses(now, batch.y)
+        self.descend(losses.mean() + self.rehearsed(draws, then) if draws else losses.mean())
+        self.held.add_reservoir(self.generator, **self.rows(batch, outputs=now.detach()))
+        return Step(losses.detach())
+
+    def draws(self) -> list[Tensor]:
+        """Slots of every draw from memory that the loss needs."""
+        return [self.held.draw(self.replay, self.generator)]
+
+    def rehearsed(self, draws: list[Tensor], outputs: list[Tensor]) -> Tensor:
+        """α ‖f(x′) − z′‖² / K, a mean over the draw."""
+        return self.alpha * mse_loss(outputs[0], self.held["outputs"][draws[0]])
+
+    def forward_each(self, inputs: list[Tensor]) -> list[Tensor]:
+        """Outputs of several batches: one pass over all, unless that would mix their batch statistics."""
+        if self.batch_statistics:
+            return [self.outputs(x) for x in inputs]
+        return list(self.outputs(torch.cat(inputs)).split([len(x) for x in inputs]))

@@ -1,0 +1,42 @@
+"""Equal shares of memory for every task so far, dealt out at the end of a task (GEM, A-GEM)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pdcl.duality.partition import uniform_partition
+from pdcl.duality.selection import select
+from pdcl.learners.replay import Remembering
+from pdcl.streams.task import Task
+
+
+def task_rows(learner: Remembering, task: Task, chosen: Tensor, **more: Tensor) -> dict[str, Tensor]:
+    """These samples of the task as memory rows."""
+    x, y = task.data.fetch(chosen)
+    index = torch.full((len(chosen),), task.index)
+    return {"x": x, "y": y, "task": index, "id": chosen + learner.samples_seen, **more}
+
+
+def share_evenly(learner: Remembering, task: Task) -> None:
+    """Give the task just learned its share, taken from the others': uniform draws, balanced over a task's classes.
+
+    Memory is left sorted by task.
+    """
+    held = learner.held
+    held.allocate(**task_rows(learner, task, torch.zeros(1, dtype=torch.long)))
+    available = [*held.counts(task.index), len(task.data)]
+    shares = uniform_partition(task.index + 1, held.capacity, available)
+    tasks = held["task"].cpu()
+    kept = [torch.zeros(0, dtype=torch.long)]
+    for k, share in enumerate(shares[:-1]):
+        slots = (tasks == k).nonzero().flatten()
+        kept.append(slots[_balanced(learner, held["y"][slots.to(held.device)].cpu(), share)])
+    chosen = _balanced(learner, task.data.targets, shares[-1])
+    held.replace(torch.cat(kept), **task_rows(learner, task, chosen))
+
+
+def _balanced(learner: Remembering, targets: Tensor, count: int) -> Tensor:
+    """`count` positions of these targets, as many of each class where they are classes."""
+    classes = targets.ndim == 1 and not targets.is_floating_point()
+    return select(torch.ones(len(targets)), count, learner.generator, targets if classes else None)
