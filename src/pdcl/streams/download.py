@@ -12,7 +12,7 @@ from typing import Any
 from pdcl.errors import PdclError
 from pdcl.streams.sources import File
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 ATTEMPTS = 4
 TIMEOUT = (10.0, 60.0)
 
