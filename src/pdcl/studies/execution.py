@@ -124,8 +124,7 @@ class _Execution:
         """Carry out what isn't done; the accuracy that each run reached, now or before."""
         found = plan(self.study, runs, out, self.streams)
         self.listener(Planned(title, len(found.done), tuple(found.todo), tuple(later)))
-        reached = {run: _accuracy(path) for run, path in found.done}
-        return reached | self._carry(found)
+        return reached_before(found) | self._carry(found)
 
     def _carry(self, found: Plan) -> dict[RunSpec, float]:
         self.outcome.skipped += found.done
@@ -149,9 +148,10 @@ def _labels(runs: Sequence[RunSpec]) -> list[str]:
     return list(dict.fromkeys(run.label for run in runs))
 
 
-def _accuracy(path: Path) -> float:
-    value = read_result(path)["mean_accuracy"]
-    return math.nan if value is None else value
+def reached_before(found: Plan) -> dict[RunSpec, float]:
+    """The accuracy of every run that was finished."""
+    values = {run: read_result(path)["mean_accuracy"] for run, path in found.done}
+    return {run: math.nan if value is None else value for run, value in values.items()}
 
 
 def _note_failures(outcome: Outcome) -> None:

@@ -1,0 +1,65 @@
+"""What a study would do, without doing any of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pdcl.records.table import TUNING
+from pdcl.studies.estimating import Estimator
+from pdcl.studies.execution import Filter, reached_before
+from pdcl.studies.expansion import expand
+from pdcl.studies.planning import plan
+from pdcl.studies.spec import RunSpec
+from pdcl.studies.study import Study
+from pdcl.studies.tuning import Search, search
+from pdcl.studies.worker import Streams, plug_in
+
+DONE, BEGUN, TODO, WAITS = "finished", "begun", "to run", "after tuning"
+
+
+@dataclass
+class Preview:
+    """Every run with how it stands: finished, begun, to run, after tuning, or why it can't begin."""
+
+    out: Path
+    runs: list[tuple[RunSpec, str]] = field(default_factory=list)
+    estimator: Estimator = field(default_factory=Estimator)
+
+    @property
+    def todo(self) -> list[RunSpec]:
+        return [spec for spec, state in self.runs if state in (BEGUN, TODO, WAITS)]
+
+
+def look_ahead(study: Study, out: Path, only: Filter = lambda spec: True) -> Preview:
+    """All runs, tuning among them, and what is there of them already."""
+    plug_in(study.plugins, set())
+    found, streams = Preview(out, estimator=Estimator.from_records(out)), Streams()
+    runs = [run for run in expand(study) if only(run)]
+    if study.tuning is None:
+        found.runs = _states(study, runs, out, streams)
+        return found
+    for stream in study.streams:
+        labels = dict.fromkeys(run.label for run in runs if run.stream == stream)
+        here = search(study, stream, labels)
+        found.runs += _states(study, here.runs, out / TUNING, streams)
+        found.runs += _after(study, here, only, out, streams)
+    return found
+
+
+def _after(study: Study, here: Search, only: Filter, out: Path, streams: Streams) -> list[tuple[RunSpec, str]]:
+    """The runs of a stream, with the options that its search chose, as far as it is over."""
+    over = plan(study, here.runs, out / TUNING, streams)
+    chosen = here.choose(reached_before(over))
+    waiting = {job.spec.label for job in over.todo}
+    runs = [run for run in expand(study, chosen) if run.stream == here.stream and only(run)]
+    states = dict(_states(study, [run for run in runs if run.label not in waiting], out, streams))
+    return [(run, states.get(run, WAITS)) for run in runs]
+
+
+def _states(study: Study, runs: list[RunSpec], out: Path, streams: Streams) -> list[tuple[RunSpec, str]]:
+    found = plan(study, runs, out, streams)
+    state = {run: DONE for run, _ in found.done}
+    state |= {job.spec: BEGUN if job.spec in found.begun else TODO for job in found.todo}
+    state |= {ended.job.spec: f"can't begin: {ended.cause}" for ended in found.failed}
+    return [(run, state[run]) for run in runs]
