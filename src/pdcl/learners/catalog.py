@@ -49,6 +49,50 @@ _BUILT_IN = [
         "Chaudhry et al., On Tiny Episodic Memories, 2019",
     ),
     Method(
+        "er-ace", "pdcl.learners.er_ace:ERACE", "replay; new classes don't push old ones away", "replay", True, False,
+        "Caccia et al., New Insights on Reducing Abrupt Representation Change, 2022",
+    ),
+    Method(
+        "der", "pdcl.learners.der:DER", "replay of stored outputs", "replay", True, False,
+        "Buzzega et al., Dark Experience for General Continual Learning, 2020",
+    ),
+    Method(
+        "derpp", "pdcl.learners.derpp:DERpp", "replay of stored outputs and labels", "replay", True, False,
+        "Buzzega et al., Dark Experience for General Continual Learning, 2020",
+    ),
+    Method(
+        "xder", "pdcl.learners.xder:XDER", "stored outputs revised, future heads prepared", "replay", True, True,
+        "Boschini et al., Class-Incremental Continual Learning into the eXtended DER-verse, 2022",
+    ),
+    Method(
+        "icarl", "pdcl.learners.icarl:ICaRL", "exemplars by herding, nearest class mean", "replay", True, True,
+        "Rebuffi et al., iCaRL, 2017",
+    ),
+    Method(
+        "gss", "pdcl.learners.gss:GSS", "replay of samples with diverse gradients", "replay", True, False,
+        "Aljundi et al., Gradient Based Sample Selection for Online Continual Learning, 2019",
+    ),
+    Method(
+        "agem", "pdcl.learners.agem:AGEM", "gradient projected against a replayed one", "projection", True, True,
+        "Chaudhry et al., Efficient Lifelong Learning with A-GEM, 2019",
+    ),
+    Method(
+        "gem", "pdcl.learners.gem:GEM", "gradient projected against each past task's", "projection", True, True,
+        "Lopez-Paz, Ranzato, Gradient Episodic Memory, 2017",
+    ),
+    Method(
+        "ewc", "pdcl.learners.ewc:EWC", "important weights are held, by Fisher information", "regularisation", False,
+        True, "Kirkpatrick et al., Overcoming catastrophic forgetting, 2017; Schwarz et al., 2018",
+    ),
+    Method(
+        "si", "pdcl.learners.si:SI", "important weights are held, by path integral", "regularisation", False, True,
+        "Zenke et al., Continual Learning Through Synaptic Intelligence, 2017",
+    ),
+    Method(
+        "lwf", "pdcl.learners.lwf:LwF", "distils its former self on new data", "regularisation", False, True,
+        "Li, Hoiem, Learning without Forgetting, 2016",
+    ),
+    Method(
         "pdcl0", "pdcl.learners.pdcl:PDCL", "replay weighed by duals", "primal-dual", True, True, PAPER,
         {"partition": "uniform", "selection": "uniform", "level": "task"},
     ),

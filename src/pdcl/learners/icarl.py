@@ -22,7 +22,7 @@ from pdcl.duality.selection import herding
 from pdcl.learners.kinds import only_classification
 from pdcl.learners.replay import Remembering
 from pdcl.learners.shares import task_rows
-from pdcl.streams.data import Data, TensorData, everything
+from pdcl.streams.data import Data, TensorData
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import EVALUATION_BATCH, Step

@@ -55,7 +55,7 @@ class LwF(Learner):
         super().prepare(spec)
         if self.warm_epochs and not isinstance(getattr(self.model, "head", None), nn.Module):
             raise UsageError(
-                "lwf warms up the classifier alone, and this network has no attribute `head` with `features` before it; "
+                "lwf warms up the classifier alone, but this network has no attributes `head` and `features`; "
                 "give it both, or warm_epochs=0"
             )
         self.past: list[int] = []
