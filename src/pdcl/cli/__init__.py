@@ -6,7 +6,7 @@ import difflib
 import sys
 from importlib import import_module
 
-from pdcl.errors import PdclError
+from pdcl.errors import Interrupted, PdclError
 
 VERBS = {
     "demo": "see seven methods learn real digits, in about a minute",
@@ -42,6 +42,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code: int = import_module(f"pdcl.cli.{verb}").main(rest)
         return code
+    except Interrupted as stop:
+        print(f"pdcl {verb}: {stop}", file=sys.stderr)
+        return stop.code
     except PdclError as error:
         print(f"pdcl {verb}: {error}", file=sys.stderr)
         return FAILED

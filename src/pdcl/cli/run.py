@@ -28,6 +28,7 @@ class Running:
     stream_option: options of the stream, as NAME=VALUE
     plugin: a Python file that registers methods or streams
     snapshot: keep what memory holds at the end
+    checkpoint_every: save the state every so many steps (500) or so often (30s, 5m)
     """
 
     preset: str | None = None
@@ -37,6 +38,7 @@ class Running:
     stream_option: tuple[str, ...] = ()
     plugin: str | None = None
     snapshot: bool = True
+    checkpoint_every: str = "30s"
 
 
 def main(argv: list[str]) -> int:
@@ -50,7 +52,7 @@ def main(argv: list[str]) -> int:
         raise UsageError("give --seed or --seeds, not both")
     seeds = [options.pop("seed", 0)] if running.seeds is None else list(range(running.seeds))
     paths = [_one(stream_name, method_name, running, {**options, "seed": seed}) for seed in seeds]
-    _close(paths)
+    close(paths)
     return 0
 
 
@@ -99,7 +101,7 @@ def _one(stream: str, method: str, running: Running, options: dict[str, Any]) ->
             listeners = [display.listener]
             found = run(
                 made, method, preset=running.preset, out=running.out, listeners=listeners,
-                snapshot=running.snapshot, **options,
+                snapshot=running.snapshot, checkpoint_every=running.checkpoint_every, **options,
             )  # fmt: skip
     except RunFinished as done:
         print(f"{done.path} is there already and finished: shown, not run again")
@@ -124,7 +126,7 @@ def stream_options(pairs: tuple[str, ...], data: str | None) -> dict[str, Any]:
     return options
 
 
-def _close(paths: list[Path]) -> None:
+def close(paths: list[Path]) -> None:
     """Say where the records lie and what to type next."""
     from pdcl.records.reading import read_result
 

@@ -12,19 +12,20 @@ from typing import Any
 
 import torch
 
+from pdcl.errors import RunUnfinished, UsageError
 from pdcl.learners.catalog import Method, method
 from pdcl.records.naming import run_name
 from pdcl.records.record import Record
+from pdcl.running.execution import Execution
+from pdcl.running.keeping import DEFAULT, Pace
 from pdcl.running.options import Options, check, plain, resolve
-from pdcl.running.result import Clock, Result, result_of
-from pdcl.running.saving import write_snapshot
+from pdcl.running.result import Result
 from pdcl.streams.catalog import find, load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
-from pdcl.training.events import Listener, RunBegan, RunEnded
+from pdcl.training.events import Listener
 from pdcl.training.learner import Learner
-from pdcl.training.loop import Loop, Schedule
-from pdcl.training.placement import threads, threads_for
+from pdcl.training.loop import Schedule
 
 _SCHEDULE = tuple(f.name for f in fields(Schedule))
 
@@ -39,13 +40,16 @@ def run(
     study: Mapping[str, Any] | None = None,
     label: str | None = None,
     snapshot: bool = True,
+    checkpoint_every: str | int = DEFAULT,
+    resume: str | Path | None = None,
     **options: Any,
 ) -> Result:
     """Learn a stream, task after task, and measure every task after each.
 
     stream, learner: names or objects. preset: an option table of the stream. out: a directory for the record; None
-    writes nothing. label: what tables call this variant of the method. Further options by name: those of the method,
-    and `epochs` and `batch`.
+    writes nothing. label: what tables call this variant of the method. checkpoint_every: steps (500) or time (30s)
+    between two savings of a recorded run's state. resume: the directory of a run that was interrupted, to go on with.
+    Further options by name: those of the method, and `epochs` and `batch`.
     """
     stream = load(stream) if isinstance(stream, str) else stream
     check_stream(stream)
@@ -57,8 +61,21 @@ def run(
     else:
         entry, resolved = _given(learner, stream, preset, options)
     learner.prepare(stream.spec)
-    record = None if out is None else Record.create(out, *described(stream, entry, resolved, label))
-    return _carry_out(learner, stream, entry.name, resolved, record, listeners, snapshot)
+    schedule = Schedule(**resolved.of(Schedule))
+    execution = Execution(learner, stream, entry.name, schedule, listeners, snapshot, Pace.parse(checkpoint_every))
+    if resume is not None:
+        return execution.resumed(_unfinished(Path(resume), *described(stream, entry, resolved, label)))
+    if out is None:
+        return execution.unrecorded()
+    return execution.recorded(Record.create(out, *described(stream, entry, resolved, label)))
+
+
+def _unfinished(path: Path, name: str, config: dict[str, Any]) -> Path:
+    """The directory, if it holds this very run without a result."""
+    found = Record.obstacle(path.parent, path.name, config)
+    if isinstance(found, RunUnfinished):
+        return path
+    raise found or UsageError(f"resume={str(path)!r}: there is no such run; leave resume out to begin one ({name})")
 
 
 def _given(learner: Learner, stream: Stream, preset: str | None, options: Mapping[str, Any]) -> tuple[Method, Options]:
@@ -69,40 +86,6 @@ def _given(learner: Learner, stream: Stream, preset: str | None, options: Mappin
     resolved = resolve(entry, stream, preset, options)
     resolved.put({f.name: getattr(learner, f.name) for f in fields(learner) if f.init}, "user")
     return entry, resolved
-
-
-def _carry_out(
-    learner: Learner,
-    stream: Stream,
-    name: str,
-    resolved: Options,
-    record: Record | None,
-    listeners: Sequence[Listener],
-    snapshot: bool,
-) -> Result:
-    heard = [*listeners, *([record.listener] if record else [])]
-
-    def listener(event: Any) -> None:
-        for each in heard:
-            each(event)
-
-    schedule = Schedule(**resolved.of(Schedule))
-    clock = Clock()
-    listener(RunBegan(stream.name, name, len(stream.tasks), schedule.epochs, learner.seed))
-    loop = Loop(learner, stream, schedule, listener)
-    try:
-        with threads(threads_for(learner.model)):
-            history = loop.run()
-        result = result_of(history, learner, clock.cost(), None if record is None else record.path)
-        listener(RunEnded(result.mean_accuracy, result.mean_forgetting))
-        if record is not None:
-            if snapshot:
-                write_snapshot(learner, record.path)
-            record.write_result(result.as_json())
-        return result
-    finally:
-        if record is not None:
-            record.close()
 
 
 def described(stream: Stream, entry: Method, resolved: Options, label: str | None = None) -> tuple[str, dict[str, Any]]:

@@ -22,6 +22,17 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def append_synced(path: Path, line: bytes) -> None:
+    """Add a line and wait until the disk has it; half a line that a crash left is cut off first."""
+    with path.open("a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.seek(0, os.SEEK_END)
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def move(old: Path, new: Path) -> None:
     """Rename, over what may be there: one step that a crash can't halve."""
     os.replace(old, new)

@@ -1,0 +1,53 @@
+"""`pdcl resume RUN`: continue a run that was interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdcl.errors import RunFinished
+
+USAGE = """usage: pdcl resume RUN [options]
+
+  pdcl resume runs/digits-pdcl-m100-s0
+
+RUN is the directory of a run. It goes on from its newest checkpoint to the result that it would have had."""
+
+
+@dataclass
+class Resuming:
+    """How a run goes on.
+
+    data: where the data of benchmarks lies
+    plugin: a Python file that registers methods or streams
+    snapshot: keep what memory holds at the end
+    checkpoint_every: save the state every so many steps (500) or so often (30s, 5m)
+    """
+
+    data: str | None = None
+    plugin: str | None = None
+    snapshot: bool = True
+    checkpoint_every: str = "30s"
+
+
+def main(argv: list[str]) -> int:
+    if not argv or argv[0].startswith("-"):
+        print(USAGE)
+        return 0 if "--help" in argv or "-h" in argv else 2
+    from pdcl.cli.display import Display
+    from pdcl.cli.form import parse
+    from pdcl.cli.run import close
+    from pdcl.running.plugins import load_file
+    from pdcl.running.resume import resume
+
+    path = Path(argv[0])
+    options = parse([Resuming], {}, argv[1:], "pdcl resume RUN", USAGE.splitlines()[-1])
+    if plugin := options.pop("plugin", None):
+        load_file(plugin)
+    try:
+        with Display() as display:
+            resume(path, listeners=[display.listener], **options)
+    except RunFinished:
+        print(f"{path} is finished already: shown, not run again")
+    close([path])
+    return 0

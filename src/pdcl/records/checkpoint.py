@@ -1,0 +1,79 @@
+"""A run's state on disk: everything that determines what follows, of the learner and of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pdcl.errors import Diverged, PdclError, StateError
+from pdcl.storage.nested import BadState
+from pdcl.storage.parts import as_parts, from_parts
+from pdcl.storage.vault import Vault
+from pdcl.training.learner import Learner
+from pdcl.training.loop import Loop
+
+NAME = "checkpoint"
+APART = {"network.safetensors": "learner/network", "memory.safetensors": "learner/memory/columns"}
+# What a damaged or foreign state makes the code that takes it over raise.
+UNFIT = (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError, AssertionError, OverflowError)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state read back: where its events end, what it had cost, and what newer ones were found damaged."""
+
+    state: dict[str, Any]
+    events: int
+    cost: dict[str, float]
+    instead_of: list[str]
+    path: Path
+
+    def restore(self, loop: Loop) -> None:
+        """Put a prepared learner and a new loop where the run was."""
+        with fitting(self.path):
+            loop.learner.load_state_dict(self.state["learner"])
+            loop.load_state_dict(self.state["loop"])
+
+
+def write(run: Path, loop: Loop, events: int, cost: dict[str, float]) -> None:
+    """Save the loop and its learner, unless its weights are no longer finite."""
+    check_finite(loop.learner)
+    state = {"learner": loop.learner.state_dict(), "loop": loop.state_dict()}
+    about = {"events": events, "cost": cost, "stream": loop.stream.name, "tasks": loop.position.task}
+    Vault(run / NAME, "checkpoint").write(as_parts(state, APART), about)
+
+
+def read(run: Path) -> Checkpoint | None:
+    """The newest checkpoint that is whole; None where none was written yet."""
+    vault = Vault(run / NAME, "checkpoint")
+    if not vault.exists():
+        return None
+    held = vault.read()
+    with fitting(held.place):
+        state, about = from_parts(held.parts), held.about
+        return Checkpoint(state, int(about["events"]), dict(about["cost"]), held.instead_of, held.place)
+
+
+@contextmanager
+def fitting(path: Path) -> Iterator[None]:
+    """Whatever goes wrong in taking a state over is the state's fault: it is damaged, or of something else."""
+    try:
+        yield
+    except BadState as error:
+        raise StateError(f"{path} is damaged: {error}", path) from error
+    except PdclError as error:
+        raise StateError(f"{path} doesn't fit: {error}", path) from error
+    except UNFIT as error:
+        raise StateError(
+            f"{path} doesn't fit this learner and stream: {type(error).__name__}: {error}", path
+        ) from error
+
+
+def check_finite(learner: Learner) -> None:
+    """Raise Diverged unless all weights are finite: only good states are worth keeping."""
+    for name, value in learner.model.state_dict().items():
+        if value.is_floating_point() and not bool(value.isfinite().all()):
+            raise Diverged(f"{name} is no longer finite (lr={learner.lr}, optimizer={learner.optimizer}); lower lr")

@@ -1,0 +1,85 @@
+"""One learner through one stream, with what is written of it: from the start, or from where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pdcl.records import checkpoint
+from pdcl.records.record import Record
+from pdcl.running.keeping import DEFAULT, Keeper, Pace
+from pdcl.running.result import Clock, Result, result_of
+from pdcl.running.saving import write_snapshot
+from pdcl.running.signals import Signals
+from pdcl.storage.locking import Lock
+from pdcl.streams.task import Stream
+from pdcl.training.events import Event, Listener, RunBegan, RunEnded, Warned
+from pdcl.training.learner import Learner
+from pdcl.training.loop import Loop, Schedule
+
+
+@dataclass
+class Execution:
+    """A prepared learner on its way. `pace`: how often its state is saved within a task."""
+
+    learner: Learner
+    stream: Stream
+    method: str
+    schedule: Schedule
+    listeners: Sequence[Listener] = ()
+    snapshot: bool = True
+    pace: Pace = field(default_factory=lambda: Pace.parse(DEFAULT))
+
+    def unrecorded(self) -> Result:
+        """Learn, and leave nothing on disk."""
+        loop = Loop(self.learner, self.stream, self.schedule, self._listener(self.listeners))
+        self._announce(loop)
+        return self._finish(loop, Clock(), None)
+
+    def recorded(self, record: Record) -> Result:
+        """Learn from the start, into a new record."""
+        with record, Lock(record.path):
+            return self._keep_going(record, None)
+
+    def resumed(self, path: Path) -> Result:
+        """Go on from the newest checkpoint of an unfinished run; from the start, where it has none."""
+        with Lock(path):
+            state = checkpoint.read(path)
+            with Record.reopen(path, 0 if state is None else state.events) as record:
+                return self._keep_going(record, state)
+
+    def _keep_going(self, record: Record, state: checkpoint.Checkpoint | None) -> Result:
+        clock = Clock(None if state is None else state.cost)
+        loop = Loop(self.learner, self.stream, self.schedule, self._listener([*self.listeners, record.listener]))
+        if state is None:
+            self._announce(loop)
+        else:
+            state.restore(loop)
+            for problem in state.instead_of:
+                loop.listener(Warned(loop.position.task, f"an older checkpoint was taken, since {problem}"))
+        with Signals() as signals:
+            loop.keep = Keeper(record, self.pace, clock, signals)
+            return self._finish(loop, clock, record)
+
+    def _finish(self, loop: Loop, clock: Clock, record: Record | None) -> Result:
+        history = loop.run()
+        result = result_of(history, self.learner, clock.cost(), None if record is None else record.path)
+        loop.listener(RunEnded(result.mean_accuracy, result.mean_forgetting))
+        if record is not None:
+            if self.snapshot:
+                write_snapshot(self.learner, record.path)
+            record.write_result(result.as_json())
+        return result
+
+    def _announce(self, loop: Loop) -> None:
+        about = (self.stream.name, self.method, len(self.stream.tasks), self.schedule.epochs, self.learner.seed)
+        loop.listener(RunBegan(*about))
+
+    @staticmethod
+    def _listener(listeners: Sequence[Listener]) -> Listener:
+        def listener(event: Event) -> None:
+            for each in listeners:
+                each(event)
+
+        return listener
