@@ -1,8 +1,8 @@
 """Every look at an audit set, in a file beside it: append-only lines, each holding the hash of the one before.
 
 Asking until one answer is PASS makes wrong PASSes likely (twelve candidates exactly at the limit: 41 %). So the first
-look fixes how many there will ever be and the confidence of all of them together; each gets level (1 − confidence) / looks
-(Bonferroni). A look is written down before its answer is known. The same question again is the same look.
+look fixes how many there will ever be and the confidence of all of them together; each gets (1 − confidence) / looks as
+its level (Bonferroni). A look is written down before its answer is known. The same question again is the same look.
 
 The chain shows any change within it. Cutting lines off its end, or starting anew, shows against copies of it: every
 evidence folder holds one.

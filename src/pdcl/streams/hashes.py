@@ -1,0 +1,52 @@
+"""Keyed 64-bit hashes of samples and of group names: enough to recognise them again, too little to tell what they were.
+
+The key is random and belongs to one learner, so that the lists of two learners can't be matched with each other. An
+input is hashed by its bytes as a network gets them raw; the same image as bytes and as floats is two inputs. Targets
+don't count: a sample with another label is still the sample. Hashes are int64, ready to be stored as a tensor.
+
+>>> key = bytes(16)
+>>> one, same, other = sample_hashes(torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.5]]), key).tolist()
+>>> one == same, one == other
+(True, False)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pdcl.streams.data import Data, everything
+
+CHUNK = 1000
+
+
+def new_key() -> bytes:
+    """16 random bytes, not of any seeded generator: two learners of one seed still have two keys."""
+    return secrets.token_bytes(16)
+
+
+def sample_hashes(x: Tensor, key: bytes) -> Tensor:
+    """One hash per row of raw inputs; (n,) int64."""
+    rows = x.detach().cpu().contiguous().reshape(len(x), -1).numpy()
+    return _hashed((row.tobytes() for row in rows), key)
+
+
+def data_hashes(data: Data, key: bytes) -> Tensor:
+    """One hash per sample of `data`, read in pieces; (n,) int64."""
+    parts = [sample_hashes(data.fetch(index)[0], key) for index in everything(data).split(CHUNK)]
+    return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64)
+
+
+def name_hashes(names: Iterable[Any], key: bytes) -> Tensor:
+    """One hash per name of a group (a patient, a speaker), by its text; (n,) int64."""
+    return _hashed((str(name).encode() for name in names), key)
+
+
+def _hashed(contents: Iterable[bytes], key: bytes) -> Tensor:
+    digests = (hashlib.blake2b(content, digest_size=8, key=key).digest() for content in contents)
+    return torch.tensor([int.from_bytes(each, "little", signed=True) for each in digests], dtype=torch.int64)
