@@ -16,9 +16,9 @@ class UsageError(PdclError, ValueError):
 class RecordError(PdclError):
     """A record can't be written or read. `path` is where."""
 
-    def __init__(self, message: str, path: Path) -> None:
+    def __init__(self, message: str, path: str | Path) -> None:
         super().__init__(message)
-        self.path = path
+        self.path = Path(path)
 
     def __reduce__(self) -> tuple[type[RecordError], tuple[str, Path]]:
         # Exceptions cross process borders in studies; the default pickling forgets the second argument.

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
 from pdcl.records import compare, group, scan, survey
+from pdcl.records.table import _last_rows
+from pdcl.records.writing import dumps
 
 
 def test_scan_finds_runs_at_every_depth_of_a_study_and_nothing_else(tmp_path, fake_run):
@@ -23,6 +28,14 @@ def test_scan_finds_runs_at_every_depth_of_a_study_and_nothing_else(tmp_path, fa
     assert scan(row.path) == [row]
 
 
+def test_a_long_run_counts_by_its_last_row(tmp_path, fake_run):
+    path = fake_run(tmp_path, accuracy=None)
+    long = [[task / 100] * 40 for task in range(40)]
+    result = {**fake_run.result(), "accuracy": {"class_il": long, "task_il": long}}
+    (path / "result.json").write_text(json.dumps({"schema": 1, **result}))
+    assert scan(tmp_path)[0].task_il == pytest.approx(0.39)
+
+
 def test_what_has_no_row_is_not_forgotten(tmp_path, fake_run):
     begun = fake_run(tmp_path, accuracy=None)
     broken = fake_run(tmp_path, seed=1)
@@ -35,6 +48,24 @@ def test_what_has_no_row_is_not_forgotten(tmp_path, fake_run):
     assert found.rows == []
     assert found.unfinished == [begun]
     assert sorted(error.path.parent for error in found.unreadable) == [broken, newer]
+
+
+numbers = st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False)
+matrices = st.lists(st.lists(numbers, max_size=4), max_size=4)
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), matrices | numbers | st.lists(numbers)), st.sampled_from([None, 1]))
+def test_dropping_all_rows_but_the_last_keeps_the_rest_of_a_result(content, indent):
+    brief = json.loads(_last_rows(dumps(content, indent).encode()))
+    assert brief.keys() == content.keys()
+    for key, value in content.items():
+        whole = brief[key] == value
+        assert whole or (isinstance(value[0], list) and brief[key] == value[-1:])
+
+
+def test_deeper_nests_than_matrices_stay_whole():
+    text = b'{"a": [[[1], [2]], [[3]]], "b": [[1], [2]]}'
+    assert _last_rows(text) == text
 
 
 def test_only_a_directory_is_scanned(tmp_path):

@@ -36,7 +36,7 @@ def _checked(run: Path, name: str, kind: type) -> dict[str, Any]:
     return checked(content, path, kind)
 
 
-def checked(content: dict[str, Any], path: Path, kind: type) -> dict[str, Any]:
+def checked(content: dict[str, Any], path: str | Path, kind: type) -> dict[str, Any]:
     """The content, if it is of the version and has the keys that `kind` (from `schema`) asks for."""
     version = content.get("schema")
     if version != schema.VERSION:
@@ -56,7 +56,7 @@ def _opened(path: Path) -> Any:
         raise RecordError(f"{path} can't be read: {error.strerror}", path) from error
 
 
-def parsed(text: bytes, path: Path, where: str = "") -> dict[str, Any]:
+def parsed(text: bytes, path: str | Path, where: str = "") -> dict[str, Any]:
     """The JSON object that `text` is; `path` and `where` are for the error if it isn't one."""
     try:
         content = json.loads(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +14,6 @@ from pdcl.records import reading, schema
 
 # Runs lie in the directory given or in directories below it, as a study leaves them.
 DEPTH = 3
-
-# All rows of a matrix but the last. Tables don't show them, and nine tenths of parsing a result would go to them.
-EARLIER_ROWS = re.compile(rb"\[(?:\s*\[[^][]*\]\s*,)+(?=\s*\[[^][]*\]\s*\])")
 # Runs that chose options, scored on held-out training data: no part of a table unless it is asked for by name.
 TUNING = "tuning"
 
@@ -89,7 +85,7 @@ def _row(path: str) -> Row | None:
     if text is None:
         return None
     name = os.path.join(path, schema.RESULT)
-    result = reading.checked(reading.parsed(EARLIER_ROWS.sub(b"[", text), name), name, schema.Result)
+    result = reading.checked(reading.parsed(_last_rows(text), name), name, schema.Result)
     config = _config(path)
     last = result["accuracy"]["task_il"][-1:] or [[]]
     return Row(
@@ -106,6 +102,20 @@ def _row(path: str) -> Row | None:
         task_il=_mean(last[0]),
         **{name: _number(result["cost"][name]) for name in schema.Cost.__annotations__},
     )
+
+
+def _last_rows(text: bytes) -> bytes:
+    """A result with the last row of each matrix alone: tables show no other, and parsing them is most of the work.
+
+    It knows matrices as our writer writes them, `[[…], …, […]]`; others stay as they are.
+    """
+    if b"[[[" in text:
+        return text
+    parts, place = [], 0
+    while (start := text.find(b"[[", place)) >= 0 and (end := text.find(b"]]", start)) >= 0:
+        parts += [text[place : start + 1], text[text.rfind(b"[", start, end) : end]]
+        place = end
+    return b"".join([*parts, text[place:]])
 
 
 def _text(run: str, name: str) -> bytes | None:
