@@ -15,6 +15,8 @@ from pdcl.streams.archive import MissingData, locate, verify
 from pdcl.streams.benchmarks import organa, speech
 from pdcl.streams.preparing import Arrays, prepared
 
+pytestmark = pytest.mark.slow
+
 MNIST = {
     "train": [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
     "test": [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009],

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pdcl.streams.checks import BadData, check_stream
 from pdcl.streams.data import Data, TensorData
+from pdcl.streams.fitting import fitted
 from pdcl.streams.labels import encode, in_order, labels_in
 from pdcl.streams.reading import Column, Samples
 from pdcl.streams.task import Spec, Stream, Task
@@ -78,7 +79,7 @@ def assembled(
         kind=encoding.kind,
         labels=encoding.labels,
         heads=tuple(task.classes for task in tasks),
-        transform=transform or Transform(),
+        transform=fitted(first.data) if transform is None else transform,
     )
     stream = Stream(name, list(tasks), spec, fingerprint=known or {"data": fingerprint(tasks)})
     check_stream(stream)

@@ -42,6 +42,7 @@ def split(
     `x`, `y`: arrays, tensors, or a Dataset in `x` alone, read lazily. Labels are any integers or strings. `tasks` names
     the classes of every task instead (classes it leaves out are dropped); `order_seed` permutes the classes.
     Without `test`, `test_share` of every class is carved out by `seed`, never dividing one of the `groups`.
+    Without `transform`, bytes are scaled to 0 … 1, and floats of large scale standardised by the first task's data.
 
     >>> stream = split([[0.0], [1.0], [2.0], [3.0]] * 5, ["cat", "dog", "owl", "fox"] * 5)
     >>> [task.name for task in stream.tasks]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pdcl.streams.checks import BadData
 from pdcl.streams.given import from_tasks
 from pdcl.streams.task import Stream
+from pdcl.streams.transform import Transform
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -51,7 +52,7 @@ def load(
         test_x, test_y = mixture.sample(test_size, generator)
         train_y = np.concatenate([_noisy(y, noise, classes_per_task, generator), both_y])
         parts.append((np.concatenate([x, both_x]), first + train_y, test_x, first + test_y))
-    return replace(from_tasks(parts, name="synthetic"), options=options)
+    return replace(from_tasks(parts, name="synthetic", transform=Transform()), options=options)
 
 
 @dataclass(frozen=True)

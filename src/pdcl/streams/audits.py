@@ -1,0 +1,137 @@
+"""Audit sets: labelled samples that no learner trains on, with columns that say what each belongs to.
+
+On disk an audit set is a directory with `samples.npz`: arrays `x` and `y`, and one more per column (`task`, `patient`,
+…), all of one length. Whatever is asked of it goes into the ledger beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pdcl.streams.archive import cache_directory
+from pdcl.streams.checks import BadData
+from pdcl.streams.data import everything
+from pdcl.streams.reading import Column, column, inputs_of
+from pdcl.streams.task import Stream
+
+SAMPLES = "samples.npz"
+LEDGER = "ledger.jsonl"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Raw inputs, targets as the user writes them, and named columns, all [n, …]. `ledger` is where looks count."""
+
+    name: str
+    x: Tensor
+    y: Column
+    columns: dict[str, Column] = field(default_factory=dict)
+    ledger: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name, values in {"y": self.y, **self.columns}.items():
+            if len(values) != len(self.x):
+                raise BadData(f"audit set {self.name}: {name} has {len(values)} rows, x has {len(self.x)}")
+        if not len(self.x):
+            raise BadData(f"audit set {self.name} is empty")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def hash(self) -> str:
+        """sha256 of all inputs, targets and columns."""
+        digest = hashlib.sha256(str((self.x.dtype, tuple(self.x.shape))).encode())
+        digest.update(self.x.contiguous().numpy().tobytes())
+        for name, values in sorted({"y": self.y, **self.columns}.items()):
+            digest.update(name.encode() + repr(values.tolist()).encode())
+        return digest.hexdigest()
+
+    def column(self, name: str, asked: str) -> Column:
+        """The column `name`, or an error that names those there are. `asked` is the option that wants it."""
+        if name not in self.columns:
+            there = ", ".join(sorted(self.columns)) or "none"
+            raise BadData(f"{asked}: audit set {self.name} has no column {name!r}; its columns: {there}")
+        return self.columns[name]
+
+    @property
+    def place(self) -> Path:
+        """Its ledger: beside it on disk, else by content, in the user's cache."""
+        return self.ledger or cache_directory() / "ledgers" / self.hash()[:32] / LEDGER
+
+
+def as_audit(given: Any) -> Audit:
+    """An audit set from a path, a stream or its name (its test data), or arrays: (x, y), or {"x": …, "y": …, …}."""
+    if isinstance(given, Audit):
+        return given
+    if isinstance(given, Stream):
+        return of_stream(given)
+    if isinstance(given, Mapping):
+        return of_arrays("given", given)
+    if isinstance(given, tuple) and len(given) == 2:
+        return of_arrays("given", {"x": given[0], "y": given[1]})
+    if isinstance(given, str | Path):
+        return _named(given)
+    raise BadData(f"an audit set is a directory, a stream or (x, y), not {type(given).__name__}")
+
+
+def _named(given: str | Path) -> Audit:
+    path = Path(given)
+    if path.is_dir() or path.suffix == ".npz":
+        return read_audit(path)
+    from pdcl.streams.catalog import UnknownStream, load
+
+    try:
+        return of_stream(load(str(given)))
+    except UnknownStream as error:
+        raise BadData(f"{given} is neither a directory with {SAMPLES} nor a stream: {error}") from error
+
+
+def of_stream(stream: Stream) -> Audit:
+    """The test data of every task, with the column `task`."""
+    xs, ys, tasks = [], [], []
+    for task in stream.tasks:
+        x, targets = task.test.fetch(everything(task.test))
+        xs.append(x)
+        ys += _decoded(targets, stream.spec.labels)
+        tasks += [task.name] * len(x)
+    columns = {"task": np.asarray(tasks)}
+    groups = [task.test.groups for task in stream.tasks]
+    if all(group is not None for group in groups):
+        columns["group"] = torch.cat([group for group in groups if group is not None]).numpy()
+    return Audit(stream.name, torch.cat(xs), np.asarray(ys), columns)
+
+
+def _decoded(targets: Tensor, labels: tuple[Any, ...]) -> list[Any]:
+    values = targets.tolist()
+    return [labels[value] for value in values] if labels else values
+
+
+def of_arrays(name: str, arrays: Mapping[str, Any], ledger: Path | None = None) -> Audit:
+    if missing := {"x", "y"} - set(arrays):
+        raise BadData(f"audit set {name} lacks {' and '.join(sorted(missing))}")
+    rest = {key: column(values) for key, values in arrays.items() if key not in ("x", "y")}
+    return Audit(name, inputs_of(arrays["x"]), column(arrays["y"]), rest, ledger)
+
+
+def read_audit(path: str | Path) -> Audit:
+    """The audit set of a directory or of one .npz file; pickled content is refused."""
+    given = Path(path)
+    place = given / SAMPLES if given.is_dir() else given
+    ledger = place.parent / (LEDGER if given.is_dir() else f"{place.stem}.{LEDGER}")
+    try:
+        with np.load(place, allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
+    except FileNotFoundError:
+        raise BadData(f"{given} holds no audit set: there is no {place.name} with arrays x and y") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise BadData(f"{place} can't be read as an audit set: {error}") from error
+    return of_arrays(str(given), arrays, ledger)
