@@ -74,7 +74,7 @@ class Execution:
 
     def _announce(self, loop: Loop) -> None:
         about = (self.stream.name, self.method, len(self.stream.tasks), self.schedule.epochs, self.learner.seed)
-        loop.listener(RunBegan(*about))
+        loop.listener(RunBegan(*about, [str(label) for label in self.stream.spec.labels]))
 
     @staticmethod
     def _listener(listeners: Sequence[Listener]) -> Listener:

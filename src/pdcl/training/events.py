@@ -22,11 +22,14 @@ class Event:
 
 @dataclass(frozen=True)
 class RunBegan(Event):
+    """`labels` are the names of the head's outputs, in head order, where the stream has any."""
+
     stream: str
     method: str
     tasks: int
     epochs: int
     seed: int
+    labels: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
