@@ -170,6 +170,13 @@ def test_the_artificial_dual_moves_like_the_others_and_stays_out_of_the_loss():
     assert lagrangian.loss(CURRENT, torch.tensor([-1, -1])).item() == 2.0
 
 
+def test_decay_acts_on_the_artificial_dual_too():
+    lagrangian = Lagrangian(0.5, decay=2.0)
+    for _ in range(2):
+        lagrangian.ascend(CURRENT, torch.tensor([-1, -1]))
+    assert lagrangian.current_dual == pytest.approx(0.15 + 0.1 * (1.5 - 2.0 * 0.15))
+
+
 def test_the_current_task_has_the_tolerance_of_its_place_in_the_stream():
     lagrangian = Lagrangian(PerTask([0.5, 1.5]))
     lagrangian.end_task()
@@ -178,6 +185,14 @@ def test_the_current_task_has_the_tolerance_of_its_place_in_the_stream():
     lagrangian.set_tolerance(-1, 2.0)
     lagrangian.ascend(real(2.5), torch.tensor([-1]))
     assert lagrangian.current_dual == pytest.approx(0.1)
+
+
+def test_a_mapping_names_the_current_task_by_its_number_or_as_minus_one():
+    for mapping, expected in (({0: 0.5, 1: 1.5}, 0.05), ({0: 0.5, 1: 1.5, -1: 1.0}, 0.1)):
+        lagrangian = Lagrangian(mapping)
+        lagrangian.end_task()
+        lagrangian.ascend(real(2.0), torch.tensor([-1]))
+        assert lagrangian.current_dual == pytest.approx(expected)
 
 
 def test_a_new_task_starts_at_zero_unless_it_starts_warm():
@@ -293,8 +308,8 @@ def test_diverged_losses_change_no_dual():
         (lambda: Lagrangian("1.1x").ascend(torch.ones(1), torch.tensor([-1])), r"set_tolerance\(-1, value\)"),
         (lambda: Lagrangian([0.1]).loss(torch.ones(1), torch.tensor([1])), "task 1: 1 are given"),
         (lambda: Lagrangian(Fixed(0.1)).set_tolerance(0, reached=0.2), "no effect"),
-        (lambda: Lagrangian("1.1x").set_tolerance(0), "either"),
-        (lambda: Lagrangian("1.1x").set_tolerance(0, 0.1, reached=0.1), "not both"),
+        (lambda: Lagrangian("1.1x").set_tolerance(0), "needs what the task had reached"),
+        (lambda: Lagrangian("1.1x").set_tolerance(0, 0.1, reached=0.1), "give one of them"),
         (lambda: Lagrangian(0.1, level="sample").load_state_dict(grown().state_dict()), "level 'task'"),
     ],
 )

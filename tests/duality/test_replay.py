@@ -30,7 +30,7 @@ def full_sum(name: str) -> float:
     return sum(DUALS[k].item() * LOSSES[k == TASKS].mean().item() for k in range(6) if COUNTS[k])
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 6, 9])
+@pytest.mark.parametrize("m", [1, 3, 4, 9])
 @pytest.mark.parametrize("name", DRAWS)
 def test_every_draw_is_unbiased_for_any_batch_size(name, m):
     """z-test over 2,000 draws, |z| < 5: false alarms below 1e-6 a case.

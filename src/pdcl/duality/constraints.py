@@ -30,7 +30,7 @@ class Constraints:
 
         groups: the task of each id; None leaves known ones as they are and puts new ones in group 0.
         """
-        new = ~torch.isin(ids, self.ids)
+        new = ~self._known(ids)
         if new.any():
             self._join(ids[new], torch.zeros_like(ids[new]) if groups is None else groups[new], epsilon)
         rows = torch.searchsorted(self.ids, ids)
@@ -47,8 +47,15 @@ class Constraints:
         size = torch.bincount(self.groups)
         return torch.bincount(self.groups, weights=self.duals) / size.clamp(min=1)
 
+    def _known(self, ids: Tensor) -> Tensor:
+        # By bisection, since a batch is small and a set of samples large; isin would sort both.
+        if not len(self.ids):
+            return torch.zeros_like(ids, dtype=torch.bool)
+        nearest = torch.searchsorted(self.ids, ids).clamp(max=len(self.ids) - 1)
+        return self.ids[nearest] == ids
+
     def _join(self, ids: Tensor, groups: Tensor, epsilon: Callable[[int, int], float]) -> None:
-        # unique keeps no companion column, so each new id looks up the group of one of its occurrences.
+        # An id may come several times at its first sight; any of its occurrences names its group.
         new, inverse = torch.unique(ids, return_inverse=True)
         group = torch.empty_like(new).scatter_(0, inverse, groups)
         values = [epsilon(i, g) for i, g in zip(new.tolist(), group.tolist(), strict=True)]

@@ -169,11 +169,9 @@ class Lagrangian:
 
     def set_tolerance(self, id: int, value: float | None = None, *, reached: float | None = None) -> None:
         """Give ε of one id (−1: the current task), or what it reached, for a relative tolerance to be taken of."""
-        if (value is None) == (reached is None):
-            raise ValueError(f"set_tolerance({id}) needs either the tolerance itself or reached=, and not both")
-        if value is None and not isinstance(self.tolerance, Relative):
-            raise ValueError(f"reached={reached} has no effect on {self.tolerance}: only a relative tolerance uses it")
-        epsilon = Fixed(value).value if value is not None else self.tolerance.of(id, reached)  # type: ignore[union-attr]
+        epsilon = self._reached(id, reached) if value is None else Fixed(value).value
+        if value is not None and reached is not None:
+            raise ValueError(f"set_tolerance({id}) got the tolerance {value} and reached={reached}: give one of them")
         if id == CURRENT:
             self._current_tolerance = epsilon
             return
@@ -219,13 +217,21 @@ class Lagrangian:
             raise ValueError(f"no tolerance for id {id}: {what}; call set_tolerance({id}, value) before")
         return self.tolerance.of(id if self.level == "task" else group)
 
+    def _reached(self, id: int, reached: float | None) -> float:
+        if not isinstance(self.tolerance, Relative):
+            raise ValueError(f"reached={reached} has no effect on {self.tolerance}: only a relative tolerance uses it")
+        return self.tolerance.of(id, reached)
+
     def _current_epsilon(self) -> float:
         """ε of the current task, for the artificial dual."""
         if self._current_tolerance is not None:
             return self._current_tolerance
         if isinstance(self.tolerance, (Fixed, PerTask)):
             return self.tolerance.of(self.task)
-        return self._epsilon(CURRENT, self.task)
+        if isinstance(self.tolerance, Mapping) and CURRENT in self.tolerance:
+            return self.tolerance[CURRENT]
+        by_number = isinstance(self.tolerance, Mapping) and self.level == "task" and self.task in self.tolerance
+        return self._epsilon(self.task if by_number else CURRENT, self.task)
 
 
 def _checked(tolerance: Mapping[int, float]) -> dict[int, float]:
