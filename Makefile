@@ -23,8 +23,9 @@ help:
 demo: $(VENV)/.installed-run
 	@$(BIN)/pdcl demo
 	@echo
-	@echo "pdcl is installed in $(VENV). To use it:    . $(BIN)/activate"
-	@echo "Then, for example:                     pdcl run digits pdcl --memory 200"
+	@echo "pdcl is installed in $(VENV)."
+	@echo "activate it:  . $(BIN)/activate"
+	@echo "then type:    pdcl run digits pdcl --memory 200"
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) $(COVERED) --cov-report=term --cov-fail-under=$(COVERAGE)
@@ -40,7 +41,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/.installed-run
-	$(BIN)/python benchmarks/run.py
+	@for each in benchmarks/*.py; do echo "$$each"; $(BIN)/python $$each || exit 1; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
