@@ -1,0 +1,163 @@
+"""Real processes: failures don't spread, a kill loses little, and nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pdcl.records import scan
+from pdcl.studies import LocalProcesses, execute, load
+
+PLUGIN = """
+import os
+from dataclasses import dataclass
+
+import pdcl
+from pdcl.learners.plain import Finetune
+
+
+@pdcl.register("broken")
+@dataclass(eq=False)
+class Broken(Finetune):
+    def step(self, batch):
+        raise RuntimeError("broken on purpose")
+
+
+@pdcl.register("deadly")
+@dataclass(eq=False)
+class Deadly(Finetune):
+    def step(self, batch):
+        os._exit(7)
+"""
+SLOW = """
+[study]
+name = "slow"
+streams = ["synthetic"]
+methods = ["er"]
+memory = [10]
+seeds = 3
+
+[variants.er-wide]
+method = "er"
+replay = 20
+
+[streams.synthetic]
+stream_options = { tasks = 2, size = 100, test_size = 20 }
+
+[options]
+epochs = 12
+network = "linear"
+"""
+CLI = [sys.executable, "-c", "import sys; from pdcl.cli import main; sys.exit(main())"]
+
+
+def command(*words: object) -> list[str]:
+    return [*CLI, *map(str, words)]
+
+
+def test_failing_runs_are_listed_and_stop_no_other(tmp_path: Path, quick: str) -> None:
+    (tmp_path / "own.py").write_text(PLUGIN)
+    file = tmp_path / "study.toml"
+    text = quick.replace('["finetune", "er"]', '["broken", "deadly", "finetune", "er"]').replace(
+        "seeds = 2", "seeds = 1"
+    )
+    bad = '[variants.er-bad]\nmethod = "er"\nlr = -1.0\n'
+    file.write_text(text.replace("memory = [10]", 'memory = [10]\nplugins = ["own.py"]') + bad)
+    done = subprocess.run(
+        command("study", file, "--out", tmp_path / "out", "--workers", 2), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert [row.label for row in scan(tmp_path / "out")] == ["er", "finetune"]
+    lines = done.stdout
+    assert "failed: synthetic broken s0 epochs=1 network=linear\n    RuntimeError: broken on purpose" in lines
+    assert "failed: synthetic deadly s0 epochs=1 network=linear\n    its process ended with code 7" in lines
+    assert "failed: synthetic er-bad m10 s0 epochs=1 network=linear lr=-1.0\n    lr=-1.0 must be positive" in lines
+    assert "2 run now, 0 before, 3 failed" in lines
+    assert "broken on purpose" in (tmp_path / "out" / "failures.txt").read_text()
+
+
+def test_a_killed_study_goes_on_and_ends_as_if_never_killed(tmp_path: Path) -> None:
+    file = tmp_path / "slow.toml"
+    file.write_text(SLOW)
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    words = command("study", file, "--out", killed, "--workers", 2)
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        wait_for(lambda: len(results(killed)) >= 2, process)
+        workers = children(process.pid)
+        process.send_signal(signal.SIGKILL)
+    wait_for(lambda: not any(alive(worker) for worker in workers))
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in results(killed)}
+    assert 2 <= len(before) < 6
+    with LocalProcesses(2) as engine:
+        execute(load(file), killed, engine)
+        execute(load(file), whole, engine)
+    after = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in results(killed)}
+    assert {path: after[path] for path in before} == before
+    assert table(killed) == table(whole)
+    assert len(table(whole)) == 6
+
+
+def test_a_study_that_is_asked_to_stop_ends_its_workers_and_says_how_to_go_on(tmp_path: Path) -> None:
+    file, out = tmp_path / "slow.toml", tmp_path / "out"
+    file.write_text(SLOW.replace("epochs = 12", "epochs = 5000"))
+    words = command("study", file, "--out", out, "--workers", 1)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        wait_for(lambda: len(list(out.glob("*/events.jsonl"))) >= 1, process)
+        workers = children(process.pid)
+        process.terminate()
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"To go on: pdcl study {file}" in said
+    assert not any(alive(worker) for worker in workers)
+
+
+def test_two_studies_do_not_share_a_directory(tmp_path: Path, quick: str) -> None:
+    from pdcl.errors import Locked
+    from pdcl.storage.locking import Lock
+
+    file = tmp_path / "quick.toml"
+    file.write_text(quick)
+    (tmp_path / "out").mkdir()
+    with Lock(tmp_path / "out"), pytest.raises(Locked):
+        execute(load(file), tmp_path / "out")
+
+
+def results(out: Path) -> list[Path]:
+    return list(out.glob("*/result.json"))
+
+
+def table(out: Path) -> dict[str, object]:
+    """All results by run, without what they cost."""
+    found = {path.parent.name: json.loads(path.read_text()) for path in results(out)}
+    return {name: {key: value for key, value in result.items() if key != "cost"} for name, result in found.items()}
+
+
+def children(process: int) -> list[int]:
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()]
+    return [int(pid) for pid, parent, args in rows if int(parent) == process and "spawn_main" in args]
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def wait_for(condition: object, process: subprocess.Popen[str] | subprocess.Popen[bytes] | None = None) -> None:
+    assert callable(condition)
+    limit = time.monotonic() + 180
+    while not condition():
+        assert process is None or process.poll() is None, "the study ended too early"
+        assert time.monotonic() < limit
+        time.sleep(0.02)
