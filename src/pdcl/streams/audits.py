@@ -29,13 +29,17 @@ LEDGER = "ledger.jsonl"
 
 @dataclass(frozen=True)
 class Audit:
-    """Raw inputs, targets as the user writes them, and named columns, all [n, …]. `ledger` is where looks count."""
+    """Raw inputs, targets as the user writes them, and named columns, all [n, …].
+
+    `ledger` is where looks count; `tasks` are the names of the tasks in their order, where that is known.
+    """
 
     name: str
     x: Tensor
     y: Column
     columns: dict[str, Column] = field(default_factory=dict)
     ledger: Path | None = None
+    tasks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, values in {"y": self.y, **self.columns}.items():
@@ -107,7 +111,7 @@ def of_stream(stream: Stream) -> Audit:
     groups = [task.test.groups for task in stream.tasks]
     if all(group is not None for group in groups):
         columns["group"] = torch.cat([group for group in groups if group is not None]).numpy()
-    return Audit(stream.name, torch.cat(xs), np.asarray(ys), columns)
+    return Audit(stream.name, torch.cat(xs), np.asarray(ys), columns, tasks=tuple(task.name for task in stream.tasks))
 
 
 def _decoded(targets: Tensor, labels: tuple[Any, ...]) -> list[Any]:

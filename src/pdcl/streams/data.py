@@ -45,8 +45,9 @@ class TensorData(Data):
         self.groups = groups if rows is None or groups is None else groups[rows]
 
     def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        rows = index if self.rows is None else self.rows[index]
-        return self.x[rows], self.targets[index]
+        # For small batches `index_select` takes half the time of indexing with brackets.
+        rows = index if self.rows is None else self.rows.index_select(0, index)
+        return self.x.index_select(0, rows), self.targets.index_select(0, index)
 
     def subset(self, index: Tensor) -> TensorData:
         rows = index if self.rows is None else self.rows[index]

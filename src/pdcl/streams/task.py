@@ -59,7 +59,8 @@ class Stream:
     def for_tuning(self, share: float = 0.1, seed: int = 0) -> Stream:
         """The same stream with `share` of each task's training data in place of its test data.
 
-        The test data of the original can't be reached from the result, and its options say `held_out`.
+        Nothing that the result fetches is test data of the original, and no group is divided. Its options say
+        `held_out`, by which `load` makes it again.
         """
         from pdcl.streams.holding import hold_out_all
 
