@@ -17,6 +17,7 @@ CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("linear", (7,), {}),
     ("mlp", (7,), {}),
     ("mlp", (1, 28, 28), {"hidden": [100, 100]}),
+    ("mlp-glorot", (1, 28, 28), {"hidden": [100, 100]}),
     ("cnn", (1, 8, 8), {}),
     ("cnn", (28, 28), {}),
     ("cnn", (3, 33, 61), {"width": 4}),
@@ -38,6 +39,14 @@ def test_logits_are_the_head_of_the_features(name: str, shape: tuple[int, ...], 
     assert torch.equal(network(x), network.head(features))
     network(x).square().sum().backward()
     assert all(parameter.grad is not None for parameter in network.parameters())
+
+
+def test_glorot_weights_fill_their_interval_and_biases_start_at_zero() -> None:
+    network = build("mlp-glorot", (1, 28, 28), 10, hidden=(100, 100))
+    for layer in (module for module in network.modules() if isinstance(module, nn.Linear)):
+        bound = (6 / (layer.in_features + layer.out_features)) ** 0.5
+        assert 0.95 * bound < layer.weight.abs().max() <= bound
+        assert not layer.bias.any()
 
 
 def test_every_name_is_tried() -> None:

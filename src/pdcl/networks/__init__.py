@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BUILDERS = {
     "linear": ("mlp", "build_linear"),
     "mlp": ("mlp", "build_mlp"),
+    "mlp-glorot": ("mlp", "build_glorot_mlp"),
     "cnn": ("cnn", "build_cnn"),
     "audio": ("audio", "build_audio"),
     "resnet18": ("resnet", "build_resnet18"),

@@ -45,6 +45,20 @@ def build_mlp(shape: Sequence[int], outputs: int, hidden: Sequence[int] = (256, 
     return MLP(math.prod(shape), outputs, hidden)
 
 
+def build_glorot_mlp(shape: Sequence[int], outputs: int, hidden: Sequence[int] = (256, 256)) -> MLP:
+    """An MLP whose weights start as U(±√(6 / (in + out))) and biases at 0, after Glorot and Bengio.
+
+    Two to three times as large as torch's own start, it learns more in a single pass at a small rate. It is what the
+    published numbers on split MNIST were made with.
+    """
+    model = build_mlp(shape, outputs, hidden)
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+    return model
+
+
 def build_linear(shape: Sequence[int], outputs: int) -> Linear:
     """A linear model for inputs of this shape."""
     return Linear(math.prod(shape), outputs)

@@ -20,7 +20,7 @@ def build_named(text: str, shape: Sequence[int], outputs: int) -> nn.Module:
     if not all(part.isdigit() and int(part) > 0 for part in parts):
         raise UsageError(f"network={text!r}: after the colon come positive sizes such as mlp:100-100 or resnet18:20")
     numbers = [int(part) for part in parts]
-    if name == "mlp":
+    if name in ("mlp", "mlp-glorot"):
         return build(name, shape, outputs, hidden=tuple(numbers))
     if len(numbers) > 1:
         raise UsageError(f"network={text!r}: {name} takes one width, such as {name}:{numbers[0]}")
