@@ -17,6 +17,7 @@ from pdcl.streams.task import Stream
 from pdcl.training.events import Event, Listener, RunBegan, RunEnded, Warned
 from pdcl.training.learner import Learner
 from pdcl.training.loop import Loop, Schedule
+from pdcl.training.placement import threads, threads_for
 
 
 @dataclass
@@ -63,7 +64,8 @@ class Execution:
             return self._finish(loop, clock, record)
 
     def _finish(self, loop: Loop, clock: Clock, record: Record | None) -> Result:
-        history = loop.run()
+        with threads(threads_for(self.learner.model)):
+            history = loop.run()
         result = result_of(history, self.learner, clock.cost(), None if record is None else record.path)
         loop.listener(RunEnded(result.mean_accuracy, result.mean_forgetting))
         if record is not None:
