@@ -16,7 +16,7 @@ from pdcl.training.learner import Learner
 from pdcl.training.loop import Loop
 
 NAME = "checkpoint"
-APART = {"network.safetensors": "learner/network", "memory.safetensors": "learner/memory/columns"}
+APART = {"network.safetensors": "learner/network"}
 # What a damaged or foreign state makes the code that takes it over raise.
 UNFIT = (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError, AssertionError, OverflowError)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,23 +14,17 @@ from pdcl.errors import StateError
 LARGEST_TEXT = 64 * 2**20
 
 
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a new file and wait until the disk has it."""
+def write(path: Path, content: bytes) -> None:
+    """Write a new file; `sync` makes sure of it."""
     with path.open("wb") as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
-def append_synced(path: Path, line: bytes) -> None:
-    """Add a line and wait until the disk has it; half a line that a crash left is cut off first."""
-    with path.open("a+b") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-        file.seek(0, os.SEEK_END)
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
+def sync(paths: Iterable[Path]) -> None:
+    """Wait until the disk has these files. Together, since the first wait pays for most of the others."""
+    for path in paths:
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
 
 
 def move(old: Path, new: Path) -> None:
@@ -52,7 +46,8 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write `path` so that no reader, and no crash, ever sees half of it."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        write_synced(fresh, content)
+        write(fresh, content)
+        sync([fresh])
         move(fresh, path)
     except BaseException:
         with suppress(OSError):

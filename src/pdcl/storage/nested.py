@@ -72,10 +72,14 @@ def _unmarked(tensors: Mapping[str, Tensor], mark: str, inner: Any) -> Any:
         return tuple(unpack(tensors, item) for item in inner)
     if mark == NUMBER and isinstance(inner, str) and inner in _NUMBERS:
         return _NUMBERS[inner]
-    if mark == PAIRS and isinstance(inner, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in inner):
-        if all(isinstance(key, str | int | float | bool) or key is None for key, _ in inner):
-            return {key: unpack(tensors, item) for key, item in inner}
+    if mark == PAIRS and isinstance(inner, list) and all(map(_is_pair, inner)):
+        return {key: unpack(tensors, item) for key, item in inner}
     raise BadState(f"{mark} of {str(inner)[:80]!r} is nothing that was saved")
+
+
+def _is_pair(value: Any) -> bool:
+    plain = (str, int, float, type(None))
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], plain)
 
 
 def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:

@@ -1,4 +1,4 @@
-"""A nested state as the files of a vault: `state.json`, `state.safetensors`, and tensors that deserve their own file."""
+"""A nested state as the files of a vault: `state.json`, `state.safetensors`, and tensors with a file of their own."""
 
 from __future__ import annotations
 

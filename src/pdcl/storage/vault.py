@@ -53,9 +53,10 @@ class Vault:
             try:
                 disk.remove_tree(fresh)
                 fresh.mkdir()
-                for name, content in parts.items():
-                    disk.write_synced(fresh / name, content)
-                disk.write_synced(fresh / MANIFEST, json_bytes(_manifest(self.kind, parts, about)))
+                manifest = json_bytes(_manifest(self.kind, parts, about))
+                for name, content in {**parts, MANIFEST: manifest}.items():
+                    disk.write(fresh / name, content)
+                disk.sync(fresh / name for name in [*parts, MANIFEST])
                 self._verified([fresh])
                 disk.sync_directory(fresh)
                 disk.move(fresh, self.path / READY)
