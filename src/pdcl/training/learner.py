@@ -43,7 +43,7 @@ class Step:
 class Learner(ABC):
     """A network that learns tasks one after another by one method.
 
-    network: a module that gives logits, or a name: auto, linear, mlp:100-100, cnn, audio, resnet18:20
+    network: a module that gives logits, or a name: auto, linear, mlp:100-100, mlp-glorot, cnn, audio, resnet18:20
     seed: of everything random
     lr: η_p, the learning rate
     optimizer: sgd, adam or adamw
