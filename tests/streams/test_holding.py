@@ -27,6 +27,15 @@ def test_the_seed_decides_who_is_held_out() -> None:
     assert not torch.equal(first, other)
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_its_options_make_a_tuning_stream_again(seed: int) -> None:
+    tuned = load("digits", order_seed=2).for_tuning(0.2, seed)
+    again = load("digits", **tuned.options)
+    assert again.options == tuned.options
+    for one, other in zip(tuned.tasks, again.tasks, strict=True):
+        assert torch.equal(one.test.fetch(everything(one.test))[0], other.test.fetch(everything(other.test))[0])
+
+
 def test_a_class_of_one_sample_stays_in_training() -> None:
     x = torch.arange(11.0)[:, None]
     y = torch.tensor([0] * 10 + [1])
