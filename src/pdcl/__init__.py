@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pdcl.training.learner import Learner as Learner
     from pdcl.training.learner import Step as Step
     from pdcl.training.objective import Objective as Objective
+    from pdcl.verdict.gate import gate as gate
+    from pdcl.verdict.prices import prices as prices
 
 _HOMES = {
     "Batch": "training.batches",
@@ -41,6 +43,8 @@ _HOMES = {
     "Step": "training.learner",
     "Stream": "streams.task",
     "from_tasks": "streams.given",
+    "gate": "verdict.gate",
+    "prices": "verdict.prices",
     "register": "learners.catalog",
     "register_stream": "streams.catalog",
     "run": "running.run",

@@ -16,9 +16,16 @@ VERBS = {
     "resume": "continue a run that was interrupted",
     "study": "many runs from one file or name",
     "results": "the numbers of many runs as one table",
+    "report": "many runs as one self-contained HTML page",
+    "figures": "the plots of a paper, as SVG, PDF and PNG",
+    "watch": "a local page that follows runs while they happen",
+    "tolerance": "measure what a stream's tasks can reach, and propose tolerances",
+    "whatif": "re-solve a run's last task at other tolerances: did the price hold?",
+    "gate": "does a model keep its limits? PASS, FAIL or UNDECIDED, with known confidence",
 }
 FAILED = 1
-MISUSED = 2
+# Not 2: a misspelt `gate` must not look like one of its answers.
+UNKNOWN = 64
 INTERRUPTED = 130
 
 
@@ -38,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
         near = difflib.get_close_matches(verb, VERBS, 1)
         hint = f" Did you mean 'pdcl {near[0]}'?" if near else ""
         print(f"pdcl: there is no command {verb!r}.{hint} See 'pdcl --help'.", file=sys.stderr)
-        return MISUSED
+        return UNKNOWN
     try:
         code: int = import_module(f"pdcl.cli.{verb}").main(rest)
         return code

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdcl.verdict.bounds import Floats
-from pdcl.verdict.estimates import Estimate, decides, further
+from pdcl.verdict.estimates import Estimate, further
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"
 Mask = npt.NDArray[np.bool_]
@@ -127,5 +127,6 @@ def _judged(row: Row, verdict: str, alone: bool, p: tuple[float, float], level: 
 
 
 def _needed(row: Row, level: float, share: float) -> int | None:
-    """To let the model pass, or, where this row already does so much, to be decided whatever the others say."""
-    return further(row.estimate, row.limit, share if decides(row.estimate, row.limit, level) else level)
+    """To let the model pass (or fail it); where this row already lets it pass, to pass whatever the others say."""
+    enough = row.estimate.above(row.limit, share) <= level
+    return further(row.estimate, row.limit, share if enough else level, share)

@@ -103,12 +103,12 @@ class Mean:
         return replace(self, values=np.resize(self.values, units))
 
 
-def decides(estimate: Estimate, limit: float, level: float) -> bool:
-    """Whether this much data settles the question, one way or the other."""
-    return estimate.above(limit, level) <= level or estimate.below(limit, level) <= level
+def decides(estimate: Estimate, limit: float, level: float, failing: float | None = None) -> bool:
+    """Whether this much data settles the question: a PASS at `level`, or a FAIL at `failing` (default: the same)."""
+    return estimate.above(limit, level) <= level or estimate.below(limit, failing or level) <= (failing or level)
 
 
-def further(estimate: Estimate, limit: float, level: float) -> int | None:
+def further(estimate: Estimate, limit: float, level: float, failing: float | None = None) -> int | None:
     """How many more samples (or groups) would decide it, if they turned out as those here did. None: no number would.
 
     >>> further(Rate(0, 100), 0.01, 0.05)
@@ -116,13 +116,13 @@ def further(estimate: Estimate, limit: float, level: float) -> int | None:
     """
     have, low = estimate.units, estimate.units
     high = 2 * have
-    while not decides(estimate.grown(high), limit, level):
+    while not decides(estimate.grown(high), limit, level, failing):
         low, high = high, 2 * high
         if high > estimate.most:
             return None
     while high - low > max(1, low // 200 if have > 1000 else 0):
         middle = (low + high) // 2
-        low, high = (low, middle) if decides(estimate.grown(middle), limit, level) else (middle, high)
+        low, high = (low, middle) if decides(estimate.grown(middle), limit, level, failing) else (middle, high)
     return high - have
 
 

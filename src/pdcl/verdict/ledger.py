@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import Locked, PdclError, UsageError
-from pdcl.storage.disk import append_synced, read_regular, reported
+from pdcl.storage.appending import append_line
+from pdcl.storage.disk import read_regular, reported
 from pdcl.storage.locking import Lock
 
 PATIENCE_SECONDS = 60.0
@@ -114,7 +115,7 @@ class Ledger:
         entry = _plain({"entry": len(entries), "time": moment, **content, "previous": previous})
         entry["hash"] = digest(entry)
         with reported(self.path):
-            append_synced(self.path, (json.dumps(entry, ensure_ascii=False) + "\n").encode())
+            append_line(self.path, json.dumps(entry, ensure_ascii=False).encode())
         return entry
 
     @contextmanager

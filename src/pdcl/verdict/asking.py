@@ -1,0 +1,119 @@
+"""What is asked of a model: which limits, on which groups, under which assumptions."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pdcl.errors import UsageError
+
+# −ln 0.01: a sample whose right class was given less than 1 %.
+CLIP = math.log(100)
+CRITERIA = {
+    "error": "error rate",
+    "loss": "clipped loss",
+    "miss": "missed (1 − sensitivity)",
+    "alarm": "false alarms (1 − specificity)",
+}
+OPTIONS = {"error": "--max-error", "loss": "--max-loss", "miss": "--min-sensitivity", "alarm": "--min-specificity"}
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What may be at most `limit`; `special` has the limits of groups that have their own."""
+
+    kind: str
+    limit: float
+    special: tuple[tuple[str, float], ...] = ()
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        for value in (self.limit, *(limit for _, limit in self.special)):
+            if not (math.isfinite(value) and value > 0):
+                raise UsageError(f"a limit must be a positive number, not {value}: no data can certify 0")
+            if self.kind != "loss" and value >= 1:
+                raise UsageError(f"a limit of {value} is no error rate below 1; 5 % is 0.05")
+            if self.kind == "loss" and (self.clip is None or value >= self.clip):
+                raise UsageError(f"a limit of {value} must lie below the clip, {self.clip}: losses count up to it")
+
+    def of(self, group: str) -> float:
+        return dict(self.special).get(group, self.limit)
+
+    def as_words(self) -> list[str]:
+        """As options of `pdcl gate`."""
+        limit = round(1 - self.limit, 12) if self.kind in ("miss", "alarm") else self.limit
+        words = [OPTIONS[self.kind], repr(limit)]
+        for name, value in self.special:
+            words += ["--limit", f"{name}={value!r}"]
+        return words + (["--clip", repr(self.clip)] if self.clip not in (None, CLIP) else [])
+
+
+def criteria_of(
+    max_error: float | None = None,
+    max_loss: float | None = None,
+    min_sensitivity: float | None = None,
+    min_specificity: float | None = None,
+    limits: Mapping[str, float] | None = None,
+    clip: float | None = None,
+) -> tuple[Criterion, ...]:
+    """What is asked, as limits from above. A number without a unit is no limit."""
+    given = {
+        "error": max_error,
+        "loss": max_loss,
+        "miss": None if min_sensitivity is None else round(1 - min_sensitivity, 12),
+        "alarm": None if min_specificity is None else round(1 - min_specificity, 12),
+    }
+    chosen = {kind: limit for kind, limit in given.items() if limit is not None}
+    if not chosen:
+        raise UsageError("say what the limit is on: max_error, max_loss, min_sensitivity or min_specificity")
+    if limits and len(chosen) > 1:
+        raise UsageError("limits of single groups need one criterion; ask for one at a time")
+    if clip is not None and "loss" not in chosen:
+        raise UsageError("clip has no effect without max_loss")
+    special = tuple(sorted((limits or {}).items()))
+    cut = clip or CLIP
+    return tuple(Criterion(kind, limit, special, cut if kind == "loss" else None) for kind, limit in chosen.items())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, before any look. by: task, class, a column; None: all together. groups: what isn't independent."""
+
+    criteria: tuple[Criterion, ...]
+    by: str | None = None
+    groups: str | None = None
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Asked:
+        def criterion(each: Mapping[str, Any]) -> Criterion:
+            special = tuple((name, limit) for name, limit in each["special"])
+            return Criterion(each["kind"], each["limit"], special, each["clip"])
+
+        return cls(tuple(criterion(each) for each in content["criteria"]), content["by"], content["groups"])
+
+    def as_json(self) -> dict[str, Any]:
+        return {"criteria": [asdict(each) for each in self.criteria], "by": self.by, "groups": self.groups}
+
+    @property
+    def clip(self) -> float | None:
+        return next((each.clip for each in self.criteria if each.clip is not None), None)
+
+    def command(self, model: str, audit: str) -> str:
+        """The command line that asks this."""
+        words = [word for each in self.criteria for word in each.as_words()]
+        words += ["--by", self.by or "all", *(["--groups", self.groups] if self.groups else [])]
+        return shlex.join(["pdcl", "gate", model, "--audit", audit, *words])
+
+    def assumptions(self) -> list[str]:
+        """What any answer rests on."""
+        if self.groups is None:
+            lines = ["Assumes independent samples; where several are of one patient or speaker, say so with groups."]
+        else:
+            text = "counts once, by the mean over its samples: the verdict is on that mean over groups"
+            lines = [f"Assumes that groups ({self.groups}) are independent of each other; each {text}."]
+        if self.clip is not None:
+            lines.append(f"Losses are clipped at {self.clip:.4g}: limit, estimate and bounds are of the clipped loss.")
+        return lines

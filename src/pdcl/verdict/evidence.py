@@ -1,0 +1,169 @@
+"""The evidence folder: all that a verdict rests on, hashed, so that anyone can recompute it later.
+
+verdict.json, verdict.md, junit.xml     the verdict, with its question, notes, versions and the command that repeats it
+outcomes.npz                            what the model did with each sample: error, loss, truth, answer, group
+ledger.jsonl, lineage.json              the looks so far; what the model learned, where it knows
+samples.npz                             the audit samples themselves, unless they must stay out
+manifest.json                           sha256 of each of these
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdcl.errors import PdclError, UsageError
+from pdcl.storage.disk import read_regular, reported, write_whole
+from pdcl.streams.reading import Column
+from pdcl.verdict.asking import Asked
+from pdcl.verdict.deciding import decide
+from pdcl.verdict.gate import Case, model_hash
+from pdcl.verdict.ledger import Ledger, checked
+from pdcl.verdict.levers import labels_of
+from pdcl.verdict.measuring import Outcomes, membership_by, rows
+from pdcl.verdict.output import as_json, as_junit, as_markdown
+from pdcl.verdict.report import Verdict
+
+MANIFEST = "manifest.json"
+
+
+class BadEvidence(PdclError):
+    """Evidence that doesn't support its verdict."""
+
+
+def write_evidence(case: Case, verdict: Verdict, ledger: Ledger, place: str | Path, samples: bool = True) -> Path:
+    """Fill a new directory. One that holds anything is refused before a verdict could replace another."""
+    path = Path(place)
+    check_place(path)
+    parts = {
+        "verdict.json": as_json(verdict).encode(),
+        "verdict.md": as_markdown(verdict).encode(),
+        "junit.xml": as_junit(verdict).encode(),
+        "outcomes.npz": _packed(_outcomes(case)),
+        "ledger.jsonl": ledger.text().encode(),
+        "lineage.json": (json.dumps(lineage_of(case.learner), indent=1, ensure_ascii=False) + "\n").encode(),
+    }
+    if samples:
+        audit = case.audit
+        parts["samples.npz"] = _packed({"x": audit.x.numpy(), "y": audit.y, **audit.columns})
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
+    with reported(path):
+        path.mkdir(parents=True, exist_ok=True)
+        for name, content in {**parts, MANIFEST: _json(hashes)}.items():
+            write_whole(path / name, content)
+    return path
+
+
+def check_place(path: Path) -> None:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"evidence {path} is there already; evidence is never overwritten: choose a new directory")
+
+
+def verify(place: str | Path, case: Case | None = None) -> dict[str, Any]:
+    """Recompute a verdict from its evidence, and from model and audit set where given; the verdict, if all agrees."""
+    path = Path(place)
+    parts = _unchanged(path)
+    verdict: dict[str, Any] = json.loads(parts["verdict.json"])
+    held = _unpacked(parts["outcomes.npz"])
+    found = Outcomes(held.get("error"), held["loss"], held.get("truth"), held.get("said"))
+    _compare_rows(verdict, found, held)
+    _compare_ledger(verdict, checked(parts["ledger.jsonl"], f"{path}/ledger.jsonl"))
+    if case is not None:
+        _compare_case(verdict, found, case)
+    return verdict
+
+
+def _compare_rows(verdict: dict[str, Any], found: Outcomes, held: dict[str, Column]) -> None:
+    asked, labels = Asked.from_json(verdict["question"]), held["labels"].tolist()
+    membership = membership_by(held.get("division"), asked.by, found, labels)
+    made = rows(found, asked.criteria, membership, labels, held.get("clusters"))
+    again = decide(made, verdict["look"]["level"])
+    stated = [(row["group"], row["verdict"], row["estimate"], row["lower"], row["upper"]) for row in verdict["rows"]]
+    computed = [(row.group, row.verdict, row.estimate, row.lower, row.upper) for row in again.rows]
+    same = len(stated) == len(computed) and all(_close(a, b) for a, b in zip(stated, computed, strict=True))
+    if not same or again.verdict != verdict["verdict"]:
+        raise BadEvidence(f"the outcomes give {again.verdict} with {computed}, not {verdict['verdict']} with {stated}")
+
+
+def _close(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return one[:2] == other[:2] and np.allclose(one[2:], other[2:], rtol=1e-6, atol=1e-9)
+
+
+def _compare_ledger(verdict: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+    number, plan = verdict["look"]["number"], entries[0] if entries else {}
+    look = next((each for each in entries if each["kind"] == "look" and each["look"] == number), None)
+    if look is None or look["question"] != verdict["question"]:
+        raise BadEvidence(f"the ledger doesn't hold look {number} with this question")
+    if (plan.get("looks"), plan.get("confidence")) != (verdict["look"]["of"], verdict["confidence"]):
+        raise BadEvidence("the ledger planned other looks, or another confidence, than the verdict states")
+
+
+def _compare_case(verdict: dict[str, Any], found: Outcomes, case: Case) -> None:
+    question = verdict["question"]
+    for what, stated, here in (
+        ("model", question["model"], model_hash(case.learner)),
+        ("audit set", question["audit"], case.audit.hash()),
+    ):
+        if stated != here:
+            raise BadEvidence(f"this {what} is another: sha256 {here[:16]}…, the verdict is on {stated[:16]}…")
+    now = case.outcomes
+    same_errors = found.error is None or (now.error is not None and np.array_equal(found.error, now.error))
+    if not same_errors or not np.allclose(found.loss, now.loss, rtol=1e-4, atol=1e-5):
+        raise BadEvidence("the model answers the audit set otherwise than the evidence says")
+
+
+def lineage_of(learner: Any) -> Any:
+    """What the learner knows of its past, without sample hashes; {} where it keeps nothing."""
+    lineage = getattr(learner, "lineage", None)
+    return {} if lineage is None else lineage.as_json()
+
+
+def _outcomes(case: Case) -> dict[str, Column]:
+    found = case.outcomes
+    division, clusters = case.division, case.clusters
+    held: dict[str, Column | None] = {
+        "error": found.error,
+        "loss": found.loss,
+        "truth": found.truth,
+        "said": found.said,
+        "labels": np.asarray(labels_of(case.learner)),
+        "division": None if division is None else np.asarray([str(value) for value in division.tolist()]),
+        # Codes instead of names: who a sample is of is sample content.
+        "clusters": None if clusters is None else np.unique(clusters, return_inverse=True)[1],
+    }
+    return {name: values for name, values in held.items() if values is not None}
+
+
+def _unchanged(path: Path) -> dict[str, bytes]:
+    """The files that the manifest lists, each as it was written."""
+    try:
+        hashes = json.loads(read_regular(path / MANIFEST))
+        parts = {name: read_regular(path / name) for name in hashes if "/" not in name and "\\" not in name}
+    except (ValueError, TypeError) as error:
+        raise BadEvidence(f"{path / MANIFEST} is no manifest: {error}") from error
+    for name, content in parts.items():
+        if hashlib.sha256(content).hexdigest() != hashes[name]:
+            raise BadEvidence(f"{path / name} was changed since it was written")
+    if missing := {"verdict.json", "outcomes.npz", "ledger.jsonl"} - parts.keys():
+        raise BadEvidence(f"{path} lacks {', '.join(sorted(missing))}")
+    return parts
+
+
+def _packed(arrays: dict[str, Any]) -> bytes:
+    buffer = BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _unpacked(content: bytes) -> dict[str, Column]:
+    with np.load(BytesIO(content), allow_pickle=False) as held:
+        return {name: held[name] for name in held.files}
+
+
+def _json(content: Any) -> bytes:
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()

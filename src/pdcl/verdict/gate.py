@@ -1,0 +1,150 @@
+"""`pdcl.gate`: does this model keep its limits, with known confidence?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdcl.errors import UsageError
+from pdcl.storage.nested import pack, tensor_bytes
+from pdcl.streams.audits import Audit, as_audit
+from pdcl.streams.reading import Column, column
+from pdcl.training.learner import Learner
+from pdcl.verdict.asking import Asked, criteria_of
+from pdcl.verdict.deciding import Row, decide
+from pdcl.verdict.leakage import check_unseen
+from pdcl.verdict.ledger import Ledger
+from pdcl.verdict.levers import labels_of, levers
+from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows
+from pdcl.verdict.report import Verdict
+
+
+def gate(
+    model: Learner | str | Path,
+    audit: Any,
+    *,
+    max_error: float | None = None,
+    max_loss: float | None = None,
+    min_sensitivity: float | None = None,
+    min_specificity: float | None = None,
+    limits: Mapping[str, float] | None = None,
+    by: str = "auto",
+    groups: Any = None,
+    confidence: float | None = None,
+    looks: int | None = None,
+    clip: float | None = None,
+    ledger: str | Path | None = None,
+    evidence: str | Path | None = None,
+    samples: bool = True,
+    network: Any = None,
+) -> Verdict:
+    """PASS, FAIL or UNDECIDED for a model on audit data that it never learned from.
+
+    model: a learner, or where one was saved. audit: a directory, a stream (its test data), (x, y), or a mapping with
+    more columns. max_error, max_loss, min_sensitivity, min_specificity: what is asked, one or several; `limits` has
+    those of groups that differ. by: task, class, a column, or all. groups: a column (or its values) whose samples
+    aren't independent, such as patients. confidence (0.95) and looks (1) are fixed by the first look at an audit set.
+    clip: where losses are cut off. evidence: a new directory for all that the verdict rests on; without `samples` it
+    holds no sample content. network: the module of a saved learner that has its own.
+    """
+    if evidence is not None:
+        from pdcl.verdict.evidence import check_place
+
+        check_place(Path(evidence))
+    criteria = criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, clip)
+    examined, learner = as_audit(audit), loaded(model, network)
+    clusters, named = _clusters(examined, groups)
+    if by == "auto":
+        by = "task" if "task" in examined.columns else "all"
+    case = Case(learner, examined, Asked(criteria, None if by == "all" else by, named), clusters)
+    command = "" if isinstance(model, Learner) or named == "given" else case.asked.command(str(model), examined.name)
+    verdict = case.judged(Ledger(ledger or examined.place), confidence, looks, command)
+    if evidence is not None:
+        from pdcl.verdict.evidence import write_evidence
+
+        write_evidence(case, verdict, Ledger(ledger or examined.place), evidence, samples)
+    return verdict
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, an audit set and a question; `clusters` says who each sample is of."""
+
+    learner: Learner
+    audit: Audit
+    asked: Asked
+    clusters: Column | None = None
+
+    def judged(self, ledger: Ledger, confidence: float | None, looks: int | None, command: str) -> Verdict:
+        """The verdict. What can be refused is refused before the look is written down."""
+        made = self.rows()
+        notes = [check_unseen(self.learner, self.audit, self.clusters), *self.asked.assumptions()]
+        look = ledger.look(self.question, looks, confidence)
+        decision = decide(made, look.level)
+        answers = [[row.criterion, row.group, row.verdict] for row in decision.rows]
+        ledger.note(look, {"verdict": decision.verdict, "rows": answers})
+        help_ = levers(self.learner, decision.rows, self.asked.by, self.task_names, self.asked.clip)
+        return Verdict(decision, look, self.question, [*notes, f"Ledger: {ledger.path}"], help_, command)
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        return outcomes(self.learner, self.audit)
+
+    @property
+    def division(self) -> Column | None:
+        """The group of each sample, where groups are a column."""
+        by = self.asked.by
+        return None if by in (None, "class") else self.audit.column(str(by), f"by={by}")
+
+    def rows(self) -> list[Row]:
+        labels = labels_of(self.learner)
+        membership = membership_by(self.division, self.asked.by, self.outcomes, labels)
+        return rows(self.outcomes, self.asked.criteria, membership, labels, self.clusters)
+
+    @cached_property
+    def question(self) -> dict[str, Any]:
+        about = {"model": model_hash(self.learner), "audit": self.audit.hash(), "samples": len(self.audit)}
+        return {**about, **self.asked.as_json()}
+
+    @property
+    def task_names(self) -> list[str]:
+        """What the learner's tasks are called, in the order learned."""
+        return [str(name) for name in getattr(self.learner, "task_names", [])] or list(self.audit.tasks)
+
+
+def loaded(model: Learner | str | Path, network: Any = None) -> Learner:
+    """The learner itself, or the one saved in a directory."""
+    if isinstance(model, Learner):
+        if network is not None:
+            raise UsageError("network has no effect on a learner that is here already; it is for saved ones")
+        return model
+    from pdcl.running.load import load
+
+    return load(model, network=network)
+
+
+def model_hash(learner: Learner) -> str:
+    """sha256 of the weights, and of memory, which some methods classify by."""
+    digest = hashlib.sha256(type(learner).__name__.encode())
+    memory = None if learner.store is None else learner.store.state_dict()["columns"]
+    tensors, rest = pack({"network": learner.model.state_dict(), "memory": memory})
+    digest.update(tensor_bytes(tensors))
+    digest.update(repr(rest).encode())
+    return digest.hexdigest()
+
+
+def _clusters(audit: Audit, groups: Any) -> tuple[Column | None, str | None]:
+    if groups is None:
+        return None, None
+    if isinstance(groups, str):
+        return audit.column(groups, f"groups={groups}"), groups
+    values = column(groups)
+    if len(values) != len(audit):
+        raise UsageError(f"{len(values)} groups for {len(audit)} audit samples; give one per sample")
+    return np.asarray(values), "given"

@@ -1,0 +1,63 @@
+"""Audit data must not be training data: what a learner's lineage has seen is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from pdcl.errors import UsageError
+from pdcl.streams.audits import Audit
+from pdcl.streams.hashes import name_hashes, sample_hashes
+from pdcl.streams.reading import Column
+from pdcl.training.learner import Learner
+
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Hashes, under the learner's own key, of every sample and every group that it ever learned from."""
+
+    key: bytes
+    samples: Tensor
+    groups: Tensor
+
+
+def seen_by(learner: Learner) -> Seen | None:
+    """What the learner's lineage knows; None where it keeps none."""
+    lineage: Any = getattr(learner, "lineage", None)
+    if lineage is None:
+        return None
+    return Seen(lineage.key, lineage.samples, lineage.groups)
+
+
+def check_unseen(learner: Learner, audit: Audit, groups: Column | None) -> str:
+    """Refuse an audit set with samples, or groups, that the learner was trained on; otherwise say what was checked."""
+    seen = seen_by(learner)
+    if seen is None:
+        return "Not checked: whether audit samples were trained on (this learner has no lineage)."
+    hashes = sample_hashes(audit.x, seen.key).numpy()
+    _refuse(np.isin(hashes, seen.samples.numpy()), "samples", [str(i) for i in range(len(audit))], audit)
+    if groups is not None and len(seen.groups):
+        names = [str(group) for group in groups.tolist()]
+        _refuse(np.isin(name_hashes(names, seen.key).numpy(), seen.groups.numpy()), "samples of groups", names, audit)
+    return f"No audit sample is among the {len(seen.samples):,} that the model's lineage has learned." + _twice(hashes)
+
+
+def _refuse(known: Column, what: str, names: list[str], audit: Audit) -> None:
+    if not known.any():
+        return
+    rows = list(dict.fromkeys(name for name, hit in zip(names, known.tolist(), strict=True) if hit))
+    shown = ", ".join(rows[:SHOWN]) + (", …" if len(rows) > SHOWN else "")
+    raise UsageError(
+        f"{int(known.sum())} of the {len(audit)} {what} in audit set {audit.name} were trained on ({shown}): "
+        "a verdict from them would say nothing about new data. Take them out"
+    )
+
+
+def _twice(hashes: Column) -> str:
+    repeated = len(hashes) - len(np.unique(hashes))
+    return f" {repeated} occur more than once, which independent samples rarely do." if repeated else ""

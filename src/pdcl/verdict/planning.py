@@ -1,0 +1,48 @@
+"""What an audit set can certify by its size alone: to be known before a look is spent, or a task is trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pdcl.streams.audits import Audit, as_audit
+from pdcl.verdict.estimates import certifiable, wanted
+from pdcl.verdict.ledger import level_of
+
+
+def sizes(audit: Audit, by: str = "auto", groups: str | None = None) -> dict[str, int]:
+    """Independent samples, or groups of samples, by group of the gate."""
+    if by == "auto":
+        by = "task" if "task" in audit.columns else "all"
+    values = {"all": np.full(len(audit), "all"), "class": audit.y}.get(by)
+    values = audit.column(by, f"by={by}") if values is None else values
+    clusters = None if groups is None else audit.column(groups, f"groups={groups}")
+    names = np.asarray([str(value) for value in values.tolist()])
+    return {
+        name: int((names == name).sum() if clusters is None else len(np.unique(clusters[names == name])))
+        for name in dict.fromkeys(names.tolist())
+    }
+
+
+def plan_text(
+    audit: Any,
+    by: str = "auto",
+    groups: str | None = None,
+    confidence: float | None = None,
+    looks: int | None = None,
+    max_error: float | None = None,
+) -> str:
+    """Per group, the smallest error rate that its samples can certify in one of `looks` looks."""
+    level = level_of(confidence or 0.95, looks or 1)
+    counts = sizes(as_audit(audit), by, groups)
+    lines = [plan_line(name, count, level, max_error) for name, count in counts.items()]
+    head = f"With {looks or 1} planned looks at {100 * (confidence or 0.95):g} % together, at best (no error at all):"
+    return "\n".join([head, *lines, "No look was taken.", ""])
+
+
+def plan_line(name: str, count: int, level: float, max_error: float | None = None) -> str:
+    line = f"  {name}: {count} samples can certify an error rate of {100 * certifiable(count, level):.2f} % or more"
+    if max_error is not None and certifiable(count, level) > max_error:
+        line += f"; {100 * max_error:g} % needs {wanted(max_error, level)}, {wanted(max_error, level) - count} more"
+    return line
