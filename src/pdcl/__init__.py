@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pdcl.duality.tolerance import Relative as Relative
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
+    from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
     from pdcl.running.run import run as run
     from pdcl.streams.catalog import load as stream
@@ -45,6 +46,7 @@ _HOMES = {
     "from_tasks": "streams.given",
     "gate": "verdict.gate",
     "prices": "verdict.prices",
+    "load": "running.load",
     "register": "learners.catalog",
     "register_stream": "streams.catalog",
     "run": "running.run",

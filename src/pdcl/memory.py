@@ -165,6 +165,13 @@ class Memory:
         self._ring[fresh] = torch.arange(self.size, self.size + len(fresh))
         self.write(self._ring[places], **{name: value[kept] for name, value in rows.items()})
 
+    def widen(self, column: str, more: Tensor) -> None:
+        """Give the rows of a column more entries along their first dimension: `more` is size × k × …"""
+        old = self.columns[column]
+        wide = torch.cat([old, old.new_zeros(len(old), *more.shape[1:])], 1)
+        wide[: self.size, old.shape[1] :] = more.to(wide)
+        self.columns[column] = wide
+
     def counts(self, tasks: int) -> list[int]:
         """How many samples of each task are held."""
         if not self.size:
@@ -177,9 +184,19 @@ class Memory:
         ring = {} if self._ring is None else {"table": self._ring, "counters": self._ring_counters}
         return {"columns": state, "ring": ring, "seen": self.seen, "samples": self._samples, "bound": str(self.bound)}
 
+    def _check_size(self, samples: int | None, columns: dict[str, Tensor]) -> None:
+        """A state may not ask for more than the bound allows."""
+        own, most = parse_bound(self.bound)
+        each = sum(value[:1].numel() * value.element_size() for value in columns.values())
+        held = max((len(value) for value in columns.values()), default=0)
+        fits = samples == own if most is None else samples is None or (0 <= samples * max(each, 1) <= most)
+        if not fits or held > (samples or 0):
+            raise UsageError(f"the saved memory holds {held} of {samples} samples, which memory={self.bound} doesn't")
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if str(self.bound) != state["bound"]:
             raise UsageError(f"the saved memory is bounded by {state['bound']}, this one by {self.bound}")
+        self._check_size(state["samples"], state["columns"])
         self._samples, self.seen, self.size, self.columns = state["samples"], state["seen"], 0, {}
         if state["columns"]:
             self.allocate(**state["columns"])

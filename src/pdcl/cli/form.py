@@ -13,7 +13,7 @@ from pdcl.errors import UsageError
 
 # Options that take several kinds of value are written as text on the command line.
 AS_TEXT = {"network": str, "memory": str, "tolerance": str}
-NOT_OFFERED = ("objective",)
+NOT_OFFERED = ("objective", "backbone")
 
 
 def explained(kind: type) -> dict[str, str]:

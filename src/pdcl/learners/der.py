@@ -19,8 +19,9 @@ from torch.nn.functional import mse_loss
 
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
-from pdcl.training.batches import Batch
-from pdcl.training.learner import Step
+from pdcl.streams.task import Task
+from pdcl.training.batches import Batch, batches
+from pdcl.training.learner import EVALUATION_BATCH, Step
 
 
 @dataclass(eq=False)
@@ -46,6 +47,13 @@ class DER(Rehearsal):
         self.descend(losses.mean() + self.rehearsed(draws, then) if draws else losses.mean())
         self.held.add_reservoir(self.generator, **self.rows(batch, outputs=now.detach()))
         return Step(losses.detach())
+
+    def absorb(self, task: Task) -> None:
+        self.begin(task, 1)
+        order = torch.randperm(len(task.data), generator=self.generator)
+        for batch in batches(task.data, task.index, EVALUATION_BATCH, order, self.place):
+            self.held.add_reservoir(self.generator, **self.rows(batch, outputs=self.evaluated(batch.x)))
+        self.end(task)
 
     def draws(self) -> list[Tensor]:
         """Slots of every draw from memory that the loss needs."""

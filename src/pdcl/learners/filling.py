@@ -152,12 +152,12 @@ class Filling:
         reached = (sums / torch.tensor(memory.counts(task.index + 1)).clamp(min=1)).tolist()
         for k, value in enumerate(reached):
             old = learner.tolerances[k] if k < len(learner.tolerances) else None
-            new = learner.limit.of(k, value)
+            new = learner.limit_of(k).of(k, value)
             if old == new:
                 continue
             why = "task learned" if old is None else "other samples of it are stored"
             beside = self._reached_on_all(task) if k == task.index else None
-            text = f"{why}; {describe(learner.limit)}"
+            text = f"{why}; {describe(learner.limit_of(k))}"
             learner.say(ToleranceSet(task.index, k, old, new, learner.limit.unit, text, value, beside))
             learner.tolerances[k : k + 1] = [new]
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pdcl.duality.replay import cumulate, draw_by_dual, draw_samples_by_dual, draw_stratified, draw_uniform
-from pdcl.duality.tolerance import Fixed, PerTask, Relative, as_tolerance
+from pdcl.duality.tolerance import Fixed, PerTask, Relative, as_tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.constraints import Duals
 from pdcl.learners.filling import SAMPLE_TOLERANCE, Filling
@@ -95,7 +95,8 @@ class PDCL(Rehearsal):
     balance: bool = True
 
     persistent: ClassVar[tuple[str, ...]] = (
-        "samples_seen", "tolerances", "clock", "period", "observed", "recent", "shadow", "current_dual", "carried", "last_duals",
+        "samples_seen", "tolerances", "agreed", "clock", "period", "observed", "recent", "shadow", "current_dual",
+        "carried", "last_duals",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -126,6 +127,7 @@ class PDCL(Rehearsal):
         self.period = 1
         self.observed = 0
         self.recent: float | None = None
+        self.agreed: dict[str, str] = {}
         self.filling = Filling(self)
         self.measure = Slacks(self)
 
@@ -277,6 +279,18 @@ class PDCL(Rehearsal):
         self.filling(task, self.last_duals)
         self.clock = 0
         super().end(task)
+
+    def agree_on(self, task: int, tolerance: Any) -> None:
+        """A tolerance of one task's own, in the unit that all have."""
+        if tolerance is None:
+            return
+        own = as_tolerance(tolerance)
+        if own.unit != self.limit.unit:
+            raise UsageError(f"tolerance={tolerance!r} is in {own.unit}, those of other tasks in {self.limit.unit}")
+        self.agreed[str(task)] = describe(own)
+
+    def limit_of(self, task: int) -> Fixed | PerTask | Relative:
+        return as_tolerance(self.agreed[str(task)]) if str(task) in self.agreed else self.limit
 
     def final_duals(self) -> list[float]:
         return self.last_duals

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-
+from pdcl.learners.quadratic import fitted
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, Joined
@@ -44,6 +44,7 @@ class Joint(Finetune):
 
     def begin(self, task: Task, steps: int) -> None:
         if self.restart:
+            self.fresh = fitted(self.fresh, {n: v.clone() for n, v in self.model.state_dict().items()})
             self.model.load_state_dict(self.fresh)
             self.optimiser = self.new_optimiser()
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.memory import Memory
 from pdcl.streams.task import Spec, Task
-from pdcl.training.batches import Batch
-from pdcl.training.learner import Learner, Step
+from pdcl.training.batches import Batch, batches
+from pdcl.training.learner import EVALUATION_BATCH, Learner, Step
 
 
 @dataclass(eq=False)
@@ -89,6 +89,13 @@ class ER(Rehearsal):
             return batch.x, batch.y
         slots = self.held.draw(self.replay, self.generator)
         return torch.cat([batch.x, self.held["x"][slots]]), torch.cat([batch.y, self.held["y"][slots]])
+
+    def absorb(self, task: Task) -> None:
+        self.begin(task, 1)
+        order = torch.randperm(len(task.data), generator=self.generator)
+        for batch in batches(task.data, task.index, EVALUATION_BATCH, order, self.place):
+            self.remember(batch)
+        self.end(task)
 
     def remember(self, batch: Batch) -> None:
         self.held.add_reservoir(self.generator, **self.rows(batch))

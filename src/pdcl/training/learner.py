@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -19,11 +20,15 @@ from torch import Tensor, nn
 from pdcl.errors import Diverged, UsageError
 from pdcl.memory import Memory
 from pdcl.networks import has_batch_statistics
+from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
 from pdcl.networks.named import build_named
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Task
+from pdcl.streams.transform import Transform
+from pdcl.training import growth
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Event, Listener, ignore
+from pdcl.training.lineage import Lineage
 from pdcl.training.objective import OBJECTIVES, Objective
 from pdcl.training.placement import autocast, device_of
 
@@ -52,6 +57,7 @@ class Learner(ABC):
     device: auto, cpu, cuda, mps
     precision: float32, or bfloat16 and float16 by autocast
     objective: what is learned; auto: by the kind of the stream
+    backbone: a frozen network in front of this one; memory then holds its features (`learn` and `adopt` only)
     """
 
     network: nn.Module | str = "auto"
@@ -64,6 +70,7 @@ class Learner(ABC):
     device: str = "auto"
     precision: str = "float32"
     objective: Objective | str = "auto"
+    backbone: nn.Module | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ()
 
@@ -77,6 +84,9 @@ class Learner(ABC):
         self.emit: Listener = ignore
         self.tasks_learned = 0
         self.generator = seeded(self.seed, 1)
+        self.lineage = Lineage()
+        self.reading = Transform()
+        self.backbone_hash: str | None = None
 
     def prepare(self, spec: Spec) -> None:
         """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
@@ -90,6 +100,7 @@ class Learner(ABC):
         else:
             self.model = self.network
         self.model.to(self.place)
+        keep_frozen_statistics(self.model)
         self.batch_statistics = has_batch_statistics(self.model)
         self.optimiser = self.new_optimiser()
 
@@ -116,6 +127,21 @@ class Learner(ABC):
 
     def recall(self, tasks: Sequence[Task]) -> None:
         """Resuming: these tasks were learned before. Only a method that keeps whole tasks needs to know."""
+
+    def absorb(self, task: Task) -> None:
+        """Take in a task that the network knows already, as `end` would after learning it; train nothing."""
+        self.begin(task, 1)
+        self.end(task)
+
+    def agree_on(self, task: int, tolerance: Any) -> None:
+        """Give one task a tolerance of its own (None: as all have)."""
+        if tolerance is not None:
+            raise UsageError(f"tolerance={tolerance!r} has no effect: {type(self).__name__} knows no tolerances")
+
+    def grown(self, before: int) -> None:
+        """The network has more outputs than before: recorded outputs get what it gives for the new ones."""
+        if self.store is not None and "outputs" in self.store.columns:
+            self.store.widen("outputs", growth.logits(self, self.store["x"])[:, before:])
 
     def final_duals(self) -> list[float]:
         """λ_k of every past task at the end of a task, then the artificial one; [] where a method has none."""
@@ -186,6 +212,7 @@ class Learner(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over a state saved by `state_dict` of an equal, prepared learner."""
+        check_same_parameters(self.model.state_dict(), state["network"])
         self.model.load_state_dict(state["network"])
         self.optimiser = self.new_optimiser()
         self.optimiser.load_state_dict(state["optimizer"])
@@ -195,3 +222,50 @@ class Learner(ABC):
         self.tasks_learned = state["tasks_learned"]
         for name in self.persistent:
             setattr(self, name, state["method"][name])
+
+    def read_with(self, transform: Transform) -> None:
+        """How raw inputs are read before a backbone sees them."""
+        self.reading = transform
+
+    def learn(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
+        """Learn one task: `learn(x, y, name="2026-12")`. Labels are any integers or strings, new ones included.
+
+        name; test: (x, y) to score afterwards; groups: one per sample; epochs, batch: otherwise by size; grow: widens
+        the network in place of our own rule; kind, transform: of the first task; listener: hears the events.
+        """
+        from pdcl.training import lifelong
+
+        return lifelong.learn(self, x, y, **options)
+
+    def adopt(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
+        """Enter data that the network knows already as a past task; no weight changes.
+
+        name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups.
+        """
+        from pdcl.training import lifelong
+
+        return lifelong.adopt(self, x, y, **options)
+
+    def predict(self, x: Any) -> Any:
+        """The label of every sample, as the user writes it."""
+        from pdcl.training import lifelong
+
+        return lifelong.predict(self, x)
+
+    def evaluate(self, x: Any, y: Any = None) -> float:
+        """The mean score on these samples: accuracy, where there are classes."""
+        from pdcl.training import lifelong
+
+        return lifelong.evaluate(self, x, y)
+
+    def save(self, path: str | Path) -> Path:
+        """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten."""
+        from pdcl.training import models
+
+        return models.save(self, Path(path))
+
+    def export(self, path: str | Path) -> Path:
+        """Write the network alone, as `m.onnx` or `m.pt2`, checked against torch, with its labels beside it."""
+        from pdcl.training import exporting
+
+        return exporting.export(self, Path(path))

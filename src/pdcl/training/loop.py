@@ -86,7 +86,16 @@ class Loop:
                 set_randomness(self._random)
             for task in self.stream.tasks[self.position.task :]:
                 self._learn(task)
+                self._note(task)
+                self.keep(self)
         return self.history
+
+    def _note(self, task: Task) -> None:
+        """Enter the task in the learner's lineage, before its state is kept."""
+        settings = {"epochs": self.schedule.epochs, "batch": self.schedule.batch, "stream": self.stream.name}
+        score = self.history.class_il[-1][task.index]
+        result = {"test": score, "tolerances": list(getattr(self.learner, "tolerances", []))}
+        self.learner.lineage.note(task, self.stream.spec, settings, result, "learned")
 
     def learn(self, task: Task) -> History:
         """Learn one task that needn't be of the stream."""
@@ -102,6 +111,7 @@ class Loop:
             "history": asdict(self.history),
             "meter": {"total": self._meter.total, "count": self._meter.count},
             "random": randomness(),
+            "lineage": self.learner.lineage.entries,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -111,7 +121,9 @@ class Loop:
             raise UsageError(f"the state is at task {self.position.task} of a stream of {len(self.stream.tasks)}")
         self._meter = _Meter(state["meter"]["total"], state["meter"]["count"])
         self._random = state["random"]
-        self.learner.recall(self.stream.tasks[: self.position.task])
+        past = self.stream.tasks[: self.position.task]
+        self.learner.lineage.entries, self.learner.lineage.pending = list(state["lineage"]), list(past)
+        self.learner.recall(past)
 
     def _learn(self, task: Task) -> None:
         learner, fresh = self.learner, self.position.epoch == self.position.step == 0
@@ -130,13 +142,13 @@ class Loop:
                 self._epoch(task, data, epoch)
         except Diverged as error:
             self.listener(RunFailed(task.index, self.position.step, str(error)))
-            raise error.at(f"task {task.index} ({task.name}), epoch {self.position.epoch}, step {self.position.step}")
+            place = f"task {task.index} ({task.name}), epoch {self.position.epoch}, step {self.position.step}"
+            raise error.at(place) from error
         learner.end(task)
         learner.tasks_learned += 1
         self.listener(TaskEnded(task.index, self.schedule.steps(len(data))))
         self._measure(task)
         self.position = Position(task.index + 1)
-        self.keep(self)
 
     def _announce(self, task: Task, steps: int) -> None:
         labels = self.stream.spec.labels

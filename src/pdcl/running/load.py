@@ -1,0 +1,87 @@
+"""Load: a saved learner, as it was. The directory names a method by name, never code; the rest is handed in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from pdcl.errors import StateError, UsageError
+from pdcl.learners.catalog import methods
+from pdcl.networks.heads import widen
+from pdcl.records.checkpoint import fitting
+from pdcl.storage.parts import from_parts
+from pdcl.storage.vault import MANIFEST, PREVIOUS, Held, Vault
+from pdcl.training.backbones import unchanged
+from pdcl.training.learner import Learner
+from pdcl.training.lineage import Lineage
+from pdcl.training.models import KIND, spec_from_json, transform_from_json
+
+
+def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: Any) -> Learner:
+    """The learner saved in this directory.
+
+    handed: what was given as an object and can't be in a file: `network=build()`, `objective=`, `backbone=`; and
+    `device=`. learner: its class, where it is neither ours nor registered.
+    """
+    place = Path(path)
+    held = _read(place)
+    with fitting(place):
+        state = from_parts(held.parts)
+        about = state["model"]
+        options = _options(place, about, handed)
+        found: Learner = (learner or _class(about["learner"]))(**options)
+        spec = spec_from_json(about["spec"])
+        if isinstance(found.network, nn.Module):
+            _fit_head(found.network, state["learner"]["network"])
+        found.prepare(spec)
+        _freeze(found, about["frozen"])
+        found.load_state_dict(state["learner"])
+        found.lineage = Lineage.from_state(state["lineage"])
+        found.reading, found.backbone_hash = transform_from_json(about["reading"]), about["backbone"]
+        unchanged(found)
+    return found
+
+
+def _read(place: Path) -> Held:
+    if not place.is_dir():
+        raise StateError(f"{place}: there is no such directory", place)
+    try:
+        return Vault(place, KIND).read(fall_back=False)
+    except StateError as error:
+        if (place / PREVIOUS / MANIFEST).is_file():
+            raise StateError(f"{error}. The state before it: pdcl.load({str(place / PREVIOUS)!r})", place) from error
+        raise
+
+
+def _options(place: Path, about: dict[str, Any], handed: dict[str, Any]) -> dict[str, Any]:
+    missing = [name for name in about["handed"] if name not in handed]
+    if missing:
+        asked = ", ".join(f"{name}=…" for name in missing)
+        raise UsageError(f"{place} was made with objects that no file can hold; hand them in: pdcl.load(…, {asked})")
+    return {**about["options"], **handed}
+
+
+def _class(name: str) -> Any:
+    for method in methods().values():
+        target = method.target
+        if (target.partition(":")[2] if isinstance(target, str) else target.__name__) == name:
+            return method.load()
+    raise UsageError(f"no known method is a {name!r}; import what registers it, or hand it in: pdcl.load(…, learner=…)")
+
+
+def _fit_head(network: nn.Module, saved: dict[str, Any]) -> None:
+    """A module handed in as it began gets the outputs that the saved one has grown."""
+    own = network.state_dict()
+    layers = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
+    if layers and own.keys() == saved.keys():
+        name, last = layers[-1]
+        rows = len(saved[f"{name}.weight"])
+        if rows > last.out_features:
+            widen(network, rows, last.out_features)
+
+
+def _freeze(learner: Learner, frozen: list[str]) -> None:
+    for name, parameter in learner.model.named_parameters():
+        parameter.requires_grad_(name not in frozen)
