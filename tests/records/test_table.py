@@ -42,12 +42,14 @@ def test_what_has_no_row_is_not_forgotten(tmp_path, fake_run):
     (broken / "result.json").write_text('{"schema": 1')
     newer = fake_run(tmp_path, seed=2)
     (newer / "config.json").write_text('{"schema": 7}')
+    odd = fake_run(tmp_path, accuracy=None, seed=4)
+    (odd / "result.json").mkdir()
     hidden = fake_run(tmp_path, seed=3)
     hidden.rename(tmp_path / ".digits-half-made")
     found = survey(tmp_path)
     assert found.rows == []
     assert found.unfinished == [begun]
-    assert sorted(error.path.parent for error in found.unreadable) == [broken, newer]
+    assert sorted(error.path.parent for error in found.unreadable) == [broken, newer, odd]
 
 
 numbers = st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False)
@@ -101,6 +103,16 @@ def test_options_of_the_stream_split_groups_too(tmp_path, fake_run):
         "pdcl stream.difficulty=1",
         "pdcl stream.difficulty=2",
     }
+
+
+def test_variants_with_labels_stand_apart_and_are_compared_by_them(tmp_path, fake_run):
+    for seed in range(2):
+        fake_run(tmp_path / "plain", seed=seed)
+        fake_run(tmp_path / "tight", accuracy=0.9, seed=seed, label="pdcl, tight")
+    groups = group(scan(tmp_path))
+    assert [member.label for member in groups] == ["pdcl, tight", "pdcl"]
+    (entry,) = compare(groups, "pdcl")
+    assert entry.accuracy.mean == pytest.approx(0.1)
 
 
 def test_where_an_option_came_from_splits_nothing(tmp_path, fake_run):
