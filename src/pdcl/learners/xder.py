@@ -64,6 +64,7 @@ class XDER(Rehearsal):
     views: int = 4
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
+    cannot: ClassVar[tuple[str, ...]] = ("unequal", "returning", "grow")
 
     def __post_init__(self) -> None:
         super().__post_init__()
