@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,12 @@ def test_a_file_that_is_not_there_names_our_studies(tmp_path: Path) -> None:
 def test_plugins_are_found_beside_the_study_file(tmp_path: Path) -> None:
     text = '[study]\nname = "p"\nstreams = ["digits"]\nmethods = ["er"]\nplugins = ["own.py"]\n'
     assert parse(tomllib.loads(text), text, tmp_path).plugins == (str(tmp_path / "own.py"),)
+
+
+def test_the_studies_of_the_documentation_are_sound() -> None:
+    page = Path(__file__).parents[2] / "docs" / "studies.md"
+    if not page.exists():
+        pytest.skip("the documentation isn't here")
+    simple, full = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(parse(tomllib.loads(simple)).runs()) == 5 * (1 + 2 + 2)
+    assert {run.label for run in parse(tomllib.loads(full)).runs()} == {"er", "pdcl", "pdcl-tight"}

@@ -109,10 +109,12 @@ def test_only_what_is_chosen_is_tuned_and_the_plan_tells_what_lies_ahead(tmp_pat
     heard: list[Any] = []
     execute(study(), tmp_path, engine, heard.append, lambda spec: spec.label == "finetune")
     assert len(engine.jobs) == 1
+    execute(study(), tmp_path, engine, heard.append)
     phases = [notice for notice in heard if isinstance(notice, Planned)]
-    assert [(phase.title, len(phase.jobs), len(phase.later)) for phase in phases] == [
-        ("synthetic, tuning", 0, 1),
-        ("synthetic", 1, 0),
+    assert [(phase.title, phase.done, len(phase.jobs), len(phase.later)) for phase in phases] == [
+        ("synthetic", 0, 1, 0),
+        ("synthetic, tuning", 0, 4, 2),
+        ("synthetic", 1, 1, 0),
     ]
 
 

@@ -109,8 +109,9 @@ class _Execution:
     def _tuned(self, stream: str, later: list[RunSpec]) -> None:
         runs = self._runs({}, stream)
         found = search(self.study, stream, _labels(runs))
-        reached = self._phase(f"{stream}, tuning", found.runs, self.out / TUNING, runs + later)
+        reached: dict[RunSpec, float] = {}
         if found.candidates:
+            reached = self._phase(f"{stream}, tuning", found.runs, self.out / TUNING, runs + later)
             note(self.out, found, reached)
         chosen = found.choose(reached)
         lost = {label for label in found.candidates if (stream, label) not in chosen}

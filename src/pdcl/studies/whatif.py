@@ -1,0 +1,220 @@
+"""What if a tolerance were another? Re-solve a run's last task from the same starting point, and hold the price to it.
+
+P(ε + γ) − P(ε)  against the line  −λ_k γ     (Theorem 1: for a convex problem never below it)
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pdcl.errors import UsageError
+from pdcl.records.checkpoint import APART
+from pdcl.running.finished import described
+from pdcl.storage.parts import as_parts, from_parts
+from pdcl.streams.data import everything
+from pdcl.streams.task import Stream, Task
+from pdcl.training.batches import seeded
+from pdcl.training.events import DualsMoved, Event
+from pdcl.training.loop import Loop, Schedule
+
+CHANGES = (-0.5, -0.25, 0.25, 0.5, 1.0)
+SETTLED = 0.5
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One solution: the current task's mean loss P, λ_k over the last dual steps, and L_k on memory."""
+
+    value: float
+    dual: float
+    on_memory: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """P(ε + γ) − P(ε), its standard error over repeats (None: one repeat), and where the line is."""
+
+    change: float
+    gain: float
+    error: float | None
+    line: float
+    on_memory: float
+
+    @property
+    def above(self) -> bool:
+        return self.gain >= self.line
+
+    @property
+    def compatible(self) -> bool:
+        """Not below the line by more than two standard errors."""
+        return self.gain >= self.line - 2 * (self.error or 0.0)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What-if solutions for one past task, and whether its price held."""
+
+    task: int
+    name: str
+    tolerance: float
+    dual: float
+    value: float
+    points: list[Point]
+    repeats: int
+
+    @property
+    def share_above(self) -> float:
+        return statistics.mean(point.above for point in self.points)
+
+    @property
+    def held(self) -> bool:
+        return all(point.compatible for point in self.points)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One re-solve, for a process that knows nothing else."""
+
+    run: str
+    start: dict[str, bytes]
+    current: int
+    task: int
+    change: float
+    repeat: int
+    longer: int
+
+
+def whatif(
+    run: str | Path,
+    task: int,
+    tolerances: Sequence[float] | None = None,
+    *,
+    repeats: int = 1,
+    longer: int = 1,
+    workers: int = 2,
+) -> Curve:
+    """Re-solve the run's last task at other tolerances of past task `task` (from 0).
+
+    tolerances: what ε_k may be instead; by default a few around what it was. repeats: solutions by other seeds, to know
+    the noise. longer: so many times the epochs and dual steps, to let duals settle. workers: processes.
+    """
+    learner, stream, schedule = described(run)
+    current = len(stream.tasks) - 1
+    if not hasattr(learner, "tolerances"):
+        raise UsageError(f"{run}: this method has no tolerances, so there is nothing to change")
+    if not 0 <= task < current:
+        raise UsageError(f"task {task} is no past task of {run}; choose one of 0 to {current - 1}")
+    for each in stream.tasks[:current]:
+        Loop(learner, stream, schedule).learn(each)
+    epsilon = float(learner.tolerances[task])
+    changes = [0.0, *(_changes(epsilon, tolerances))]
+    start = as_parts({"learner": learner.state_dict()}, APART)
+    jobs = [Job(str(run), start, current, task, c, r, longer) for c in changes for r in range(repeats)]
+    solved = list(_carried_out(jobs, workers))
+    table = {change: solved[i * repeats : (i + 1) * repeats] for i, change in enumerate(changes)}
+    return curve(task, stream.tasks[task].name, epsilon, table)
+
+
+def _changes(epsilon: float, tolerances: Sequence[float] | None) -> list[float]:
+    if tolerances is None:
+        return [share * epsilon for share in CHANGES]
+    if bad := [value for value in tolerances if value < 0]:
+        raise UsageError(f"a tolerance can't be negative, but {bad[0]} is")
+    return sorted({value - epsilon for value in tolerances if value != epsilon})
+
+
+def _carried_out(jobs: Sequence[Job], workers: int) -> Iterator[Solved]:
+    if workers == 1:
+        yield from map(carry_out, jobs)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(jobs)), context) as pool:
+        yield from pool.map(carry_out, jobs)
+
+
+def carry_out(job: Job) -> Solved:
+    """What a process does: the learner at its starting point, one tolerance changed, the last task solved."""
+    torch.set_num_threads(1)
+    learner, stream, schedule = described(job.run)
+    learner.load_state_dict(from_parts(job.start)["learner"])
+    if job.repeat:
+        learner.seed += 1000 * job.repeat
+        learner.generator = seeded(learner.seed, 1)
+    return solve(learner, stream, replace(schedule, epochs=schedule.epochs * job.longer), job)
+
+
+def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
+    """Learn the current task with ε_k + γ. The learner stands at the end of the task before.
+
+    Primal and dual iterates circle around the solution, so all three numbers are means over the last dual steps.
+    """
+    learner.tolerances[job.task] += job.change
+    learner.dual_steps *= job.longer
+    current = stream.tasks[job.current]
+    path: list[Solved] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, DualsMoved):
+            on_memory = event.slacks[job.task] + event.tolerances[job.task]
+            path.append(Solved(mean_loss(learner, current), event.duals[job.task], on_memory))
+
+    Loop(learner, stream, schedule, listen).learn(current)
+    tail = path[-max(1, int(SETTLED * len(path))) :]
+    columns = [[getattr(each, name) for each in tail] for name in ("value", "dual", "on_memory")]
+    return Solved(*(statistics.mean(column) for column in columns))
+
+
+@torch.no_grad()
+def mean_loss(learner: Any, task: Task) -> float:
+    """P: the mean loss over all of the task's training data, in eval mode."""
+    x, y = task.data.fetch(everything(task.data))
+    return float(learner.losses(learner.evaluated(x), y.to(learner.place)).double().mean())
+
+
+def curve(task: int, name: str, epsilon: float, solved: dict[float, list[Solved]]) -> Curve:
+    """Differences to the solution at γ = 0, repeat by repeat: what chance does to both cancels."""
+    base = solved[0.0]
+    dual = statistics.mean(each.dual for each in base)
+    points = []
+    for change, found in sorted(solved.items()):
+        if change == 0:
+            continue
+        gains = [one.value - other.value for one, other in zip(found, base, strict=True)]
+        error = statistics.stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else None
+        on_memory = statistics.mean(each.on_memory for each in found)
+        points.append(Point(change, statistics.mean(gains), error, -dual * change, on_memory))
+    value = statistics.mean(each.value for each in base)
+    return Curve(task, name, epsilon, dual, value, points, len(base))
+
+
+def draw(found: Curve, path: str | Path) -> Path:
+    """The what-if curve and the price line, as a small figure."""
+    from matplotlib.figure import Figure
+
+    place = Path(path)
+    figure = Figure(figsize=(5.2, 3.4), dpi=100, layout="constrained")
+    axes = figure.add_subplot()
+    changes = [0.0, *(point.change for point in found.points)]
+    ends = [min(changes), max(changes)]
+    axes.plot(
+        ends, [-found.dual * end for end in ends], color="#888888", linewidth=1.2, label=f"−λγ, λ = {found.dual:.3g}"
+    )
+    spread = [2 * (point.error or 0.0) for point in found.points]
+    gains = [point.gain for point in found.points]
+    axes.errorbar(changes[1:], gains, yerr=spread, fmt="o", color="#1f5fa8", capsize=3, label="P(ε + γ) − P(ε)")
+    axes.plot(0, 0, "o", color="black", markersize=4)
+    axes.set_xlabel(f"γ: change of the tolerance of {found.name!r} (ε = {found.tolerance:.3g})")
+    axes.set_ylabel("change of the current task's loss")
+    axes.set_title(f"{100 * found.share_above:.0f} % of the points above the line", fontsize=10)
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(place)
+    return place
