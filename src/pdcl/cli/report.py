@@ -1,0 +1,41 @@
+"""`pdcl report DIR…`: any set of runs as one self-contained HTML page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass
+class Report:
+    """Write one HTML file that shows finished runs: the table, the finding, and every run in charts. Works offline."""
+
+    directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR …")]
+    """Directories that hold runs, or runs."""
+
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write."""
+
+    samples: bool = True
+    """Show what memory holds. --no-samples keeps the content of samples out of the file."""
+
+    title: str | None = None
+    """What the page is called."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = tyro.cli(Report, args=argv, prog="pdcl report")
+    from pdcl.errors import UsageError
+    from pdcl.reports.report import write_report
+
+    if not options.directories:
+        raise UsageError("name a directory that holds runs, such as the --out of `pdcl run`")
+    path = write_report(options.directories, options.out, options.samples, options.title)
+    print(f"{path} ({path.stat().st_size / 2**20:.1f} MB): open it in any browser, or send it to someone")
+    print(f"next: pdcl figures {shlex.quote(str(options.directories[0]))}")
+    return 0
