@@ -73,6 +73,7 @@ class Learner(ABC):
     backbone: nn.Module | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ()
+    cannot: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
