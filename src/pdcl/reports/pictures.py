@@ -47,7 +47,8 @@ def _reduced(images: Array, step: int) -> Array:
     count, channels, height, width = images.shape
     height, width = height // step * step, width // step * step
     cut = images[:, :, :height, :width].astype(np.float32)
-    return cut.reshape(count, channels, height // step, step, width // step, step).mean((3, 5))
+    blocks: Array = cut.reshape(count, channels, height // step, step, width // step, step).mean((3, 5))
+    return blocks
 
 
 def png(pixels: Array) -> bytes:

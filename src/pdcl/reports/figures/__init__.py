@@ -1,0 +1,1 @@
+"""Plots for a paper, from the files of runs: one style, three formats."""
