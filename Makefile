@@ -10,7 +10,7 @@ COVERED := --cov=pdcl.duality --cov=pdcl.memory --cov=pdcl.learners
 COVERAGE ?= 95
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench clean
+.PHONY: help demo test test-slow lint bench browser clean
 
 help:
 	@echo "make demo       set up, learn a stream of digits with seven methods, show the table (about two minutes)"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-slow  the tests marked slow"
 	@echo "make lint       ruff, mypy, import-linter"
 	@echo "make bench      speed, as ratios measured in one run"
+	@echo "make browser    chromium for the tests of report and live page, where it is missing and can be had"
 	@echo "make clean      remove caches and .venv; records of runs stay"
 
 demo: $(VENV)/.installed-run
@@ -42,6 +43,16 @@ lint: $(VENV)/.installed-lint
 
 bench: $(VENV)/.installed-run
 	@for each in benchmarks/*.py; do echo "$$each"; $(BIN)/python $$each || exit 1; done
+
+# Tests that need a browser say so and are skipped where none can be had.
+browser:
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then \
+	  echo "A browser is here."; \
+	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -q && apt-get install -y -q --no-install-recommends chromium || echo "No chromium could be installed."; \
+	else \
+	  echo "No browser, and no right to install one: apt-get install chromium, or set PDCL_BROWSER to one."; \
+	fi
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
