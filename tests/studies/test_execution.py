@@ -12,7 +12,7 @@ from pdcl.cli import main
 from pdcl.records import group, read_config, scan
 from pdcl.studies import Ended, LocalProcesses, Planned, Study, execute
 from pdcl.studies.estimating import Estimator
-from pdcl.studies.study import parse
+from pdcl.studies.parsing import parse
 
 
 def made(text: str, **changes: Any) -> Study:

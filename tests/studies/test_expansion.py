@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pdcl.errors import UsageError
 from pdcl.studies import Study, load, shipped
 from pdcl.studies.choosing import chosen_by
-from pdcl.studies.study import parse
+from pdcl.studies.parsing import parse
 
 HEAD = {"name": "s", "streams": ["digits"], "methods": ["er", "pdcl"], "memory": [50], "seeds": 1}
 

@@ -14,7 +14,8 @@ import pdcl
 from pdcl.records import read_config, scan
 from pdcl.streams.data import Data
 from pdcl.studies import Planned, execute
-from pdcl.studies.study import Study, parse
+from pdcl.studies.parsing import parse
+from pdcl.studies.study import Study
 
 WORSE, BETTER = {"lr": 1e-6}, {"lr": 0.05}
 

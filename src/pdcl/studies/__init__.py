@@ -9,8 +9,9 @@ outcome = pdcl.studies.execute(study, "runs/first_look", pdcl.studies.LocalProce
 from pdcl.studies.engine import Ended, Engine, Job, Started
 from pdcl.studies.execution import Outcome, Planned, execute
 from pdcl.studies.local import LocalProcesses
+from pdcl.studies.parsing import load, shipped
 from pdcl.studies.spec import RunSpec
-from pdcl.studies.study import Study, load, shipped
+from pdcl.studies.study import Study
 
 __all__ = [
     "Ended",
