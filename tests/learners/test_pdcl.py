@@ -270,8 +270,10 @@ def test_bp_falls_back_to_even_shares_with_a_word_when_memory_is_small():
 
 
 def test_the_newest_task_can_be_capped():
-    _, history, _ = learned(synthetic(), current_cap=0.2, tolerance=0.01)
-    assert history.partitions[-1][-1] <= 6
+    _, capped, _ = learned(synthetic(), current_cap=0.6, tolerance=0.01)
+    _, free, _ = learned(synthetic(), current_cap=0.0, tolerance=0.01)
+    assert capped.partitions[-1][-1] == 6
+    assert free.partitions[-1][-1] > 10
 
 
 @pytest.mark.parametrize("drift", [{"drift": 0.5}, {"constrain": "drift"}, {"constrain": "both"}])

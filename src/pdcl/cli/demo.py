@@ -22,7 +22,7 @@ BASELINES = ("er", "er-ring")
 
 @dataclass
 class Demo:
-    """Seven methods learn scikit-learn's digits, five tasks of two classes, five seeds each: about a minute."""
+    """Seven methods learn scikit-learn's digits, five tasks of two classes, ten seeds each: about a minute."""
 
     out: Path = Path("runs/demo")
     """Where records go. What is finished there is shown, not run again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def main(argv: list[str]) -> int:
 
 def _plug_in(argv: list[str]) -> None:
     """Plug-ins come first: they may be what STREAM or METHOD names."""
-    for word, path in zip(argv, argv[1:], strict=False):
+    for word, path in pairwise(argv):
         if word == "--plugin":
             from pdcl.running.plugins import load_file
 
@@ -92,10 +93,12 @@ def _value_of(option: str, argv: list[str]) -> str | None:
 
 def _one(stream: str, method: str, running: Running, options: dict[str, Any]) -> Path:
     from pdcl.cli.display import Display
+    from pdcl.running.presets import stream_options as of_preset
     from pdcl.running.run import run
     from pdcl.streams.catalog import load
 
-    made = load(stream, **stream_options(running.stream_option, running.data))
+    asked = {**of_preset(stream, running.preset), **stream_options(running.stream_option, running.data)}
+    made = load(stream, **asked)
     try:
         with Display() as display:
             listeners = [display.listener]

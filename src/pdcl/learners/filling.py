@@ -49,7 +49,8 @@ class Filling:
         if learner.partition == "uniform":
             return uniform_partition(tasks, capacity, available)
         if learner.partition == "affine":
-            return affine_partition(duals, capacity, learner.alpha, available, current_cap=learner.current_cap)
+            cap = min(1.0, learner.current_cap / tasks) or None
+            return affine_partition(duals, capacity, learner.alpha, available, current_cap=cap)
         if capacity < tasks * learner.minimum:
             text = f"memory of {capacity} is below {learner.minimum} samples for each of {tasks} tasks: divided evenly"
             learner.say(Warned(tasks - 1, text))

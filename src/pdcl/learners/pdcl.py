@@ -52,7 +52,7 @@ class PDCL(Rehearsal):
     selection: which samples are kept: any (uniform), or by dual (FB)
     alpha: how far the affine partition follows the duals
     minimum: the least that generalization gives a task
-    current_cap: the largest share of memory that the newest task may take
+    current_cap: the most that the affine partition gives the newest task, in even shares (0: no cap, the paper's rule)
     estimator: how replayed samples are drawn: by dual, uniform, stratified
     slack: measured on memory, on the replayed batches, or on memory and smoothed (ema)
     slack_samples: at most so many stored samples per measurement
@@ -78,7 +78,7 @@ class PDCL(Rehearsal):
     selection: str = "uniform"
     alpha: float = 0.5
     minimum: int = 5
-    current_cap: float | None = None
+    current_cap: float = 1.0
     estimator: str = "dual"
     slack: str = "memory"
     slack_samples: int = 512
@@ -107,7 +107,7 @@ class PDCL(Rehearsal):
         for name in ("alpha", "clip", "uniform_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name}={getattr(self, name)} must lie between 0 and 1")
-        for name in ("dual_lr", "drift_tolerance", "decay", "gain", "start", "drift"):
+        for name in ("dual_lr", "drift_tolerance", "decay", "gain", "start", "drift", "current_cap"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name}={getattr(self, name)} must not be negative")
         if self.dual_steps < 1 or (self.primal_steps is not None and self.primal_steps < 1):

@@ -1,8 +1,8 @@
 """Named option tables per stream, read from `presets/<stream>.toml`.
 
 A table holds options for all methods, then a sub-table per method, then a sub-table per memory size, of which the
-nearest applies. `extends` names the preset it builds on. Options that a method doesn't have are passed over: a table
-speaks of a stream, not of one method.
+nearest applies. `extends` names the preset it builds on; a sub-table `stream` holds options of the stream itself.
+Options that a method doesn't have are passed over: a table speaks of a stream, not of one method.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ def tables(stream: str) -> dict[str, Any]:
     """All presets of a stream; {} where it has none."""
     path = files("pdcl").joinpath("presets", f"{stream}.toml")
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def stream_options(stream: str, preset: str | None) -> dict[str, Any]:
+    """What a preset asks of the stream itself (its sub-table `stream`), such as smaller images."""
+    known = tables(stream)
+    table = known.get(preset or "default", {})
+    found: dict[str, Any] = table.get("stream", {})
+    return stream_options(stream, table["extends"]) | found if "extends" in table else found
 
 
 def layers(stream: str, preset: str, method: str, memory: int | None) -> list[tuple[str, dict[str, Any]]]:

@@ -19,6 +19,7 @@ from pdcl.records.record import Record
 from pdcl.running.execution import Execution
 from pdcl.running.keeping import DEFAULT, Pace
 from pdcl.running.options import Options, check, plain, resolve
+from pdcl.running.presets import stream_options
 from pdcl.running.result import Result
 from pdcl.streams.catalog import find, load
 from pdcl.streams.checks import check_stream
@@ -51,7 +52,7 @@ def run(
     between two savings of a recorded run's state. resume: the directory of a run that was interrupted, to go on with.
     Further options by name: those of the method, and `epochs` and `batch`.
     """
-    stream = load(stream) if isinstance(stream, str) else stream
+    stream = load(stream, **stream_options(stream, preset)) if isinstance(stream, str) else stream
     check_stream(stream)
     if isinstance(learner, str):
         entry = method(learner)

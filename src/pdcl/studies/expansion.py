@@ -7,6 +7,7 @@ from typing import Any
 
 from pdcl.errors import UsageError
 from pdcl.learners.catalog import Method, method
+from pdcl.running.presets import stream_options
 from pdcl.studies.reading import only, product
 from pdcl.studies.spec import RunSpec
 from pdcl.studies.study import OnStream, Study
@@ -51,7 +52,8 @@ def spec_of(
     common = {name: value for name, value in {**study.options, **on.options}.items() if name in known}
     full = {**common, **own_options(study, stream, label), **options}
     preset = on.preset or study.preset
-    return RunSpec(stream, entry.name, label, seed, memory, preset, full, on.stream_options)
+    asked = {**stream_options(stream, preset), **on.stream_options}
+    return RunSpec(stream, entry.name, label, seed, memory, preset, full, asked)
 
 
 def method_of(study: Study, label: str) -> Method:

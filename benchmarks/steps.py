@@ -1,0 +1,128 @@
+"""What a step costs, as ratios of CPU time measured in one run: MLP 784-100-100-10, SGD, batch 10 + 10, one thread.
+
+    python benchmarks/steps.py
+
+(a) `er` against a replay loop written by hand on the same tensors          at most 1.15
+(b) `pdcl` with its 60 dual steps a task against `er`, memory 500           at most 1.25
+(c) `pdcl` with 200 tasks against 5 tasks                                   at most 1.10
+(d) `pdcl` with memory 50,000 against 500                                   at most 1.30
+
+Each ratio is the median over rounds in which both sides run one after the other, so that a busy machine slows both.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+import pdcl
+from pdcl.learners.catalog import method
+from pdcl.streams.task import Stream, Task
+from pdcl.training.batches import batches
+from pdcl.training.learner import Learner
+
+STEPS = 1200
+BATCH = 10
+ROUNDS = 5
+BOUNDS = {"a": 1.15, "b": 1.25, "c": 1.10, "d": 1.30}
+
+
+def images(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random grey images whose mean brightness tells the class: learnable, so that duals move as on real data."""
+    random = torch.Generator().manual_seed(seed)
+    y = torch.randint(0, 10, (count,), generator=random)
+    x = torch.randint(0, 120, (count, 1, 28, 28), generator=random, dtype=torch.uint8)
+    return x + (12 * y).to(torch.uint8).reshape(-1, 1, 1, 1), y
+
+
+def stream(tasks: int, samples: int) -> Stream:
+    parts = [images(samples, seed) for seed in range(tasks)]
+    return pdcl.from_tasks([(x, y, x[:10], y[:10]) for x, y in parts], name="bench")
+
+
+def learner_with_a_past(name: str, past: Stream, **options: object) -> Learner:
+    """A learner whose memory holds samples of every task of `past`, hardly trained."""
+    entry = method(name)
+    learner: Learner = entry.load()("mlp:100-100", lr=0.1, replay=10, **{**entry.defaults, **options})
+    learner.prepare(past.spec)
+    for task in past.tasks:
+        learner.begin(task, 1)
+        for batch in batches(task.data, task.index, 100, torch.arange(100), learner.place):
+            learner.step(batch)
+        learner.end(task)
+        learner.tasks_learned += 1
+    return learner
+
+
+def steps(learner: Learner, task: Task) -> float:
+    """CPU seconds of one task's steps: batches, replay, duals, everything but its end."""
+    learner.begin(task, STEPS)
+    order = torch.randperm(len(task.data), generator=torch.Generator().manual_seed(0))
+    start = time.process_time()
+    for batch in batches(task.data, task.index, BATCH, order, learner.place):
+        learner.step(batch)
+    return time.process_time() - start
+
+
+def by_hand(past: Stream, task: Task) -> float:
+    """The same for experience replay with a reservoir of 500 as one would write it in a script."""
+    network = nn.Sequential(
+        nn.Flatten(), nn.Linear(784, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 10)
+    )
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
+    x, y = past.tasks[0].data.fetch(torch.arange(500))
+    memory_x, memory_y, seen = x.clone(), y.clone(), 500
+    order = torch.randperm(len(task.data))
+    start = time.process_time()
+    for index in order.split(BATCH):
+        x, y = task.data.fetch(index)
+        slots = torch.randperm(500)[:10]
+        inputs, targets = torch.cat([x, memory_x[slots]]), torch.cat([y, memory_y[slots]])
+        loss = nn.functional.cross_entropy(network(inputs.float() / 255), targets)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        for place, slot in enumerate((torch.rand(len(y)) * torch.arange(seen + 1, seen + 1 + len(y))).long().tolist()):
+            if slot < 500:
+                memory_x[slot], memory_y[slot] = x[place], y[place]
+        seen += len(y)
+    return time.process_time() - start
+
+
+def ratio(above: Callable[[], float], below: Callable[[], float]) -> float:
+    """Median of CPU seconds above / below over rounds that measure both."""
+    return statistics.median(above() / below() for _ in range(ROUNDS))
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    five, many, large = stream(5, 600), stream(200, 110), stream(5, 10_000)
+    task = replace(stream(1, STEPS * BATCH).tasks[0], index=5)
+    last = replace(task, index=200)
+
+    def pdcl_on(past: Stream, now: Task, memory: int) -> Callable[[], float]:
+        return lambda: steps(learner_with_a_past("pdcl", past, memory=memory, tolerance=0.05), now)
+
+    def er() -> float:
+        return steps(learner_with_a_past("er", five, memory=500), task)
+
+    plain = pdcl_on(five, task, 500)
+    plain()
+    found = {
+        "a": ("er / by hand", ratio(er, lambda: by_hand(five, task))),
+        "b": ("pdcl / er", ratio(plain, er)),
+        "c": ("pdcl, 200 tasks / 5 tasks", ratio(pdcl_on(many, last, 500), plain)),
+        "d": ("pdcl, memory 50,000 / 500", ratio(pdcl_on(large, task, 50_000), plain)),
+    }
+    for key, (what, value) in found.items():
+        missed = "" if value <= BOUNDS[key] else "  MISSED"
+        print(f"({key}) {what:<28} {value:5.2f}   (at most {BOUNDS[key]:.2f}){missed}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""What the documents tell a reader to type does what they say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(name):
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(blocks("README.md"))))
+def test_the_examples_of_the_readme_run(number, tmp_path):
+    code = "import torch\ntorch.set_num_threads(1)\n" + blocks("README.md")[number]
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_method_of_contributing_is_a_learner_and_runs_by_name(tmp_path):
+    code = blocks("CONTRIBUTING.md")[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 30
+    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
+    command = ["run", "digits", "newest", "--plugin", "mine.py", "--epochs", "1", "--memory", "30", "--out", "runs"]
+    call = [sys.executable, "-m", "pdcl", *command]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "next: pdcl results runs" in done.stdout
+
+
+def test_the_method_of_contributing_keeps_the_contract():
+    from pdcl.testing import check_learner
+
+    space = {"__name__": "contributed"}
+    exec(blocks("CONTRIBUTING.md")[0].replace('@pdcl.register("newest"', '@pdcl.register("newest-checked"'), space)
+    check_learner(space["Newest"])
+
+
+def test_every_document_that_is_linked_is_there():
+    for name in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / name).read_text(encoding="utf-8")):
+            assert (ROOT / target).exists(), f"{name} links {target}"
