@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import pdcl
 from pdcl.cli import main
 from pdcl.records import group, read_config, scan
 from pdcl.studies import Ended, LocalProcesses, Planned, Study, execute
 from pdcl.studies.estimating import Estimator
 from pdcl.studies.parsing import parse
+
+LOADS: list[str] = []
 
 
 def made(text: str, **changes: Any) -> Study:
@@ -88,8 +92,6 @@ def test_estimates_come_from_runs_of_the_same_kind(tmp_path: Path, quick: str) -
     own = made(quick.replace("synthetic", "digits").replace("stream_options", "# "), streams=["digits"]).runs()[0]
     assert known.seconds(own) is not None
     unknown = Estimator()
-    from dataclasses import replace
-
     assert unknown.total([er, replace(er, stream="own")], workers=2) is None
 
 
@@ -120,3 +122,19 @@ def test_a_dry_run_knows_what_is_done(
 def test_an_engine_needs_a_worker() -> None:
     with pytest.raises(ValueError, match="workers=0"):
         LocalProcesses(0)
+
+
+@pdcl.register_stream("counted")
+def counted() -> pdcl.Stream:
+    """A stream that says when it is loaded."""
+    LOADS.append("counted")
+    return replace(pdcl.stream("synthetic", tasks=2, size=40, test_size=20), name="counted")
+
+
+def test_a_stream_is_loaded_once_a_process_not_once_a_run(tmp_path: Path, engine: Any) -> None:
+    head = {"name": "c", "streams": ["counted"], "methods": ["finetune", "er"], "memory": [10], "seeds": 2}
+    tune = {"budget": 2, "share": 0.2, "candidates": {"er": {"lr": [0.1, 0.2]}}}
+    execute(parse({"study": head, "options": {"epochs": 1, "network": "linear"}, "tune": tune}), tmp_path, engine)
+    assert len(engine.jobs) == 6
+    # Once to plan, once where the runs are carried out.
+    assert len(LOADS) == 2
