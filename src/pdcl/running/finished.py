@@ -11,7 +11,7 @@ from pdcl.records.reading import read_config
 from pdcl.running.resume import ANYTHING, _learner, _stream
 from pdcl.streams.task import Stream
 from pdcl.training.learner import Learner
-from pdcl.training.loop import Schedule
+from pdcl.training.loop import Loop, Schedule
 
 
 def described(path: str | Path, network: Any = None) -> tuple[Learner, Stream, Schedule]:
@@ -30,11 +30,10 @@ def described(path: str | Path, network: Any = None) -> tuple[Learner, Stream, S
 
 
 def recalled(path: str | Path, network: Any = None) -> tuple[Learner, Stream]:
-    """The learner as its newest checkpoint has it, and the stream."""
-    learner, stream, _ = described(path, network)
+    """The learner as its newest checkpoint has it, lineage included, and the stream."""
+    learner, stream, schedule = described(path, network)
     state = checkpoint.read(Path(path))
     if state is None:
         raise StateError(f"{path} holds no checkpoint; run it anew", Path(path))
-    with checkpoint.fitting(Path(path)):
-        learner.load_state_dict(state.state["learner"])
+    state.restore(Loop(learner, stream, schedule))
     return learner, stream

@@ -23,6 +23,7 @@ def card(learner: Learner) -> str:
         *_tasks(learner),
         "## Memory",
         *_memory(learner),
+        *_audit(learner),
         "## Files",
         "`network.safetensors`: the weights, for torch alone. `memory.safetensors`: stored samples. "
         "`seen.safetensors`: a keyed hash of every sample ever learned. Load all of it with `pdcl.load`.",
@@ -66,6 +67,22 @@ def _memory(learner: Learner) -> list[str]:
     rows = ["| task | class | samples |", "|---|---|---|"]
     rows += [f"| {task} | {spec.labels[c]} | {count} |" for (task, c), count in sorted(held.items())]
     return [f"{len(store)} samples, at most {learner.store.bound}." if learner.store else "", "\n".join(rows)]
+
+
+def _audit(learner: Learner) -> list[str]:
+    """What was set aside for the gate, beside memory: never trained on, on a budget of its own."""
+    asides = [(entry["name"], entry["result"].get("audit")) for entry in learner.lineage.entries]
+    rows = [
+        f"| {str(name).replace('|', '/')} | {each['samples']} | {100 * each['certifies']:.2g} % |"
+        for name, each in asides
+        if each
+    ]
+    if not rows:
+        return []
+    last = next(each for _, each in reversed(asides) if each)
+    bound = "" if last["budget"] is None else f", at most {last['budget']}"
+    head = ["| task | samples | certifies at best an error rate of |", "|---|---|---|"]
+    return [f"Set aside as audit data in `{last['place']}`: {last['total']} samples{bound}.", "\n".join(head + rows)]
 
 
 def _number(value: Any) -> str:

@@ -42,6 +42,21 @@ class TaskBegan(Event):
 
 
 @dataclass(frozen=True)
+class SetAside(Event):
+    """Before training: `samples` of the task went to the audit set at `place`, which holds `total` of at most `budget`.
+
+    `certifies` is the smallest error rate that so many can ever certify (95 %, one look, no error among them).
+    """
+
+    task: int
+    place: str
+    samples: int
+    total: int
+    budget: int | None
+    certifies: float
+
+
+@dataclass(frozen=True)
 class Stepped(Event):
     """Mean loss on the current task (and a method's own scalars) since the last such event."""
 

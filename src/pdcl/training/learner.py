@@ -232,7 +232,8 @@ class Learner(ABC):
         """Learn one task: `learn(x, y, name="2026-12")`. Labels are any integers or strings, new ones included.
 
         name; test: (x, y) to score afterwards; groups: one per sample; epochs, batch: otherwise by size; grow: widens
-        the network in place of our own rule; kind, transform: of the first task; listener: hears the events.
+        the network in place of our own rule; kind, transform: of the first task; listener: hears the events. audit: a
+        directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
         """
         from pdcl.training import lifelong
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from pdcl.streams.labels import encode, in_order, labels_in
 from pdcl.streams.reading import Samples, inputs_of, read
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
+from pdcl.training.aside import set_aside
 from pdcl.training.backbones import features_of, unchanged
-from pdcl.training.events import Event, Infeasible, Listener, ignore
+from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
 from pdcl.training.growth import Grow, extend_labels
 from pdcl.training.loop import Loop, Schedule
 from pdcl.training.sizes import portions
@@ -46,9 +48,17 @@ def learn(
     batch: int | None = None,
     grow: Grow | None = None,
     listener: Listener = ignore,
+    audit: str | Path | None = None,
+    audit_share: float = 0.1,
+    audit_budget: int | None = None,
 ) -> dict[str, Any]:
     """Learn one task; the entry of it in the lineage. If it diverges, the learner is as it was before."""
     samples = read(x, y, groups, where="x, y")
+    aside = None
+    if audit is not None:
+        title = name or str(learner.tasks_learned)
+        samples, aside = set_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
+        listener(SetAside(learner.tasks_learned, **asdict(aside)))
     task, raw = _task(learner, samples, test, name, kind, transform, grow)
     auto = portions(len(task.data))
     schedule = Schedule(epochs or auto[0], batch or auto[1])
@@ -63,7 +73,7 @@ def learn(
         raise
     finally:
         learner.emit = ignore
-    result = _result(learner, history.class_il[-1], heard)
+    result = {**_result(learner, history.class_il[-1], heard), "audit": None if aside is None else asdict(aside)}
     settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
     _note(learner, replace(task, data=raw), samples, settings, result, "learned")
     return learner.lineage.entries[-1]

@@ -46,7 +46,7 @@ def write_evidence(case: Case, verdict: Verdict, ledger: Ledger, place: str | Pa
         "junit.xml": as_junit(verdict).encode(),
         "outcomes.npz": _packed(_outcomes(case)),
         "ledger.jsonl": ledger.text().encode(),
-        "lineage.json": (json.dumps(lineage_of(case.learner), indent=1, ensure_ascii=False) + "\n").encode(),
+        "lineage.json": _json(case.learner.lineage.as_json()),
     }
     if samples:
         audit = case.audit
@@ -115,12 +115,6 @@ def _compare_case(verdict: dict[str, Any], found: Outcomes, case: Case) -> None:
     same_errors = found.error is None or (now.error is not None and np.array_equal(found.error, now.error))
     if not same_errors or not np.allclose(found.loss, now.loss, rtol=1e-4, atol=1e-5):
         raise BadEvidence("the model answers the audit set otherwise than the evidence says")
-
-
-def lineage_of(learner: Any) -> Any:
-    """What the learner knows of its past, without sample hashes; {} where it keeps nothing."""
-    lineage = getattr(learner, "lineage", None)
-    return {} if lineage is None else lineage.as_json()
 
 
 def _outcomes(case: Case) -> dict[str, Column]:

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from pdcl.errors import UsageError
+from pdcl.records.schema import CONFIG
+from pdcl.running.finished import recalled
+from pdcl.running.load import load
 from pdcl.storage.nested import pack, tensor_bytes
 from pdcl.streams.audits import Audit, as_audit
 from pdcl.streams.reading import Column, column
@@ -115,18 +118,18 @@ class Case:
     @property
     def task_names(self) -> list[str]:
         """What the learner's tasks are called, in the order learned."""
-        return [str(name) for name in getattr(self.learner, "task_names", [])] or list(self.audit.tasks)
+        return [str(entry["name"]) for entry in self.learner.lineage.entries] or list(self.audit.tasks)
 
 
 def loaded(model: Learner | str | Path, network: Any = None) -> Learner:
-    """The learner itself, or the one saved in a directory."""
+    """The learner itself, the one saved in a directory, or the one that a run ended with."""
     if isinstance(model, Learner):
         if network is not None:
             raise UsageError("network has no effect on a learner that is here already; it is for saved ones")
         return model
-    from pdcl.running.load import load
-
-    return load(model, network=network)
+    if (Path(model) / CONFIG).is_file():
+        return recalled(model, network)[0]
+    return load(model, **({} if network is None else {"network": network}))
 
 
 def model_hash(learner: Learner) -> str:

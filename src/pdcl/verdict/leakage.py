@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.streams.audits import Audit
@@ -17,28 +13,11 @@ from pdcl.training.learner import Learner
 SHOWN = 5
 
 
-@dataclass(frozen=True)
-class Seen:
-    """Hashes, under the learner's own key, of every sample and every group that it ever learned from."""
-
-    key: bytes
-    samples: Tensor
-    groups: Tensor
-
-
-def seen_by(learner: Learner) -> Seen | None:
-    """What the learner's lineage knows; None where it keeps none."""
-    lineage: Any = getattr(learner, "lineage", None)
-    if lineage is None:
-        return None
-    return Seen(lineage.key, lineage.samples, lineage.groups)
-
-
 def check_unseen(learner: Learner, audit: Audit, groups: Column | None) -> str:
     """Refuse an audit set with samples, or groups, that the learner was trained on; otherwise say what was checked."""
-    seen = seen_by(learner)
-    if seen is None:
-        return "Not checked: whether audit samples were trained on (this learner has no lineage)."
+    seen = learner.lineage.settle()
+    if not len(seen.samples):
+        return "Not checked: whether audit samples were trained on (this learner's lineage is empty)."
     hashes = sample_hashes(audit.x, seen.key).numpy()
     _refuse(np.isin(hashes, seen.samples.numpy()), "samples", [str(i) for i in range(len(audit))], audit)
     if groups is not None and len(seen.groups):

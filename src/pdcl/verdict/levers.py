@@ -99,11 +99,14 @@ def _dual(learner: Learner, task: int | None) -> list[str]:
 
 
 def dual_trend(learner: Any, task: int) -> bool | None:
-    """Whether λ of a past task still rose over the last quarter of the dual steps; None where that isn't known."""
+    """Whether λ of a past task still rose when the last task ended; None where that isn't known."""
     history = getattr(getattr(learner, "duals", None), "history", [])
-    if len(history) < 4 or task >= len(history[-1]):
+    if len(history) >= 4 and task < len(history[-1]):
+        return rising([float(step[task]) for step in history])
+    last = learner.lineage.entries[-1]["result"] if learner.lineage.entries else {}
+    if "over_tolerance" not in last:
         return None
-    return rising([float(step[task]) for step in history])
+    return task in [each["task"] for each in last["over_tolerance"]]
 
 
 def rising(path: list[float]) -> bool:
@@ -142,4 +145,5 @@ def _measured(learner: Learner, scores: Tensor, y: Tensor, clip: float | None) -
 def labels_of(learner: Learner) -> list[str]:
     """The names of the head's outputs."""
     assert learner.spec is not None
-    return [str(label) for label in learner.spec.labels or range(learner.spec.outputs)]
+    known = [str(label) for label in learner.spec.labels]
+    return known + [str(index) for index in range(len(known), learner.spec.outputs)]

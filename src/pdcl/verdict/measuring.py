@@ -15,6 +15,7 @@ from pdcl.streams.audits import Audit
 from pdcl.streams.checks import BadData
 from pdcl.streams.labels import encode
 from pdcl.streams.reading import Column
+from pdcl.training.backbones import unchanged
 from pdcl.training.learner import Learner
 from pdcl.verdict.asking import Criterion
 from pdcl.verdict.bounds import Floats
@@ -37,7 +38,7 @@ def targets_for(learner: Learner, audit: Audit) -> Tensor:
     spec = learner.spec
     if spec is None:
         raise UsageError("this learner has learned nothing yet; there is nothing to judge")
-    if tuple(audit.x.shape[1:]) != spec.shape or audit.x.dtype != spec.dtype:
+    if learner.backbone is None and (tuple(audit.x.shape[1:]) != spec.shape or audit.x.dtype != spec.dtype):
         raise BadData(
             f"audit set {audit.name} has inputs {tuple(audit.x.shape[1:])} {audit.x.dtype}; "
             f"the model takes {spec.shape} {spec.dtype}"
@@ -45,13 +46,13 @@ def targets_for(learner: Learner, audit: Audit) -> Tensor:
     if spec.kind != "classification":
         values = torch.as_tensor(np.asarray(audit.y, dtype=np.float32))
         return values[:, None] if values.dim() == 1 else values
-    return encode(audit.y, spec.labels or tuple(range(spec.outputs)), f"y of audit set {audit.name}")
+    return encode(audit.y, spec.labels or range(spec.outputs), f"y of audit set {audit.name}")
 
 
 def outcomes(learner: Learner, audit: Audit) -> Outcomes:
     """Run the model, in eval mode, over the audit set. An output that isn't finite is an error, and any loss."""
     targets = targets_for(learner, audit)
-    scores = learner.evaluated(audit.x).cpu()
+    scores = learner.evaluated(unchanged(learner)(audit.x)).cpu()
     broken = ~scores.flatten(1).isfinite().all(1).numpy()
     loss = np.where(broken, np.inf, learner.goal.loss(scores, targets).double().numpy())
     assert learner.spec is not None

@@ -1,0 +1,75 @@
+"""Setting part of a task aside: never trained on, on a budget, whole groups, and told before training."""
+
+import numpy as np
+import pytest
+
+import pdcl
+from pdcl.errors import UsageError
+from pdcl.streams.audits import read_audit
+from pdcl.streams.hashes import sample_hashes
+from pdcl.training.events import SetAside, TaskBegan
+
+
+def task(seed, labels=("cat", "dog"), n=200):
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 2, n)
+    x = generator.normal(0, 1, (n, 4)) + 4 * y[:, None]
+    return x.astype(np.float32), np.asarray(labels)[y]
+
+
+@pytest.fixture
+def learner():
+    return pdcl.PDCL("mlp:8", memory=20, seed=0, device="cpu")
+
+
+def test_what_is_set_aside_is_not_trained_on(learner, tmp_path):
+    x, y = task(0)
+    learner.learn(x, y, name="jan", epochs=1, audit=tmp_path / "audit")
+    held = read_audit(tmp_path / "audit")
+    assert len(held) == 20
+    assert set(held.columns["task"]) == {"jan"}
+    seen = set(learner.lineage.samples.tolist())
+    assert len(seen) == 180
+    assert not seen & set(sample_hashes(held.x, learner.lineage.key).tolist())
+
+
+def test_the_audit_set_grows_task_by_task_within_its_budget(learner, tmp_path):
+    place = tmp_path / "audit"
+    for month, name in enumerate(["jan", "feb"]):
+        learner.learn(*task(month), name=name, epochs=1, audit=place, audit_share=0.2, audit_budget=60)
+    assert [int((read_audit(place).columns["task"] == name).sum()) for name in ("jan", "feb")] == [40, 20]
+    with pytest.raises(UsageError, match="budget is 60"):
+        learner.learn(*task(3), name="mar", epochs=1, audit=place, audit_budget=60)
+
+
+def test_before_training_it_says_what_can_be_certified(learner, tmp_path):
+    heard = []
+    learner.learn(*task(0), name="jan", epochs=1, audit=tmp_path / "a", audit_share=0.295, listener=heard.append)
+    said = next(event for event in heard if isinstance(event, SetAside))
+    assert said.samples == 59
+    assert said.certifies == pytest.approx(0.0495, abs=1e-4)
+    assert heard.index(said) < next(i for i, event in enumerate(heard) if isinstance(event, TaskBegan))
+
+
+def test_the_card_shows_it_beside_memory(learner, tmp_path):
+    learner.learn(*task(0), name="jan", epochs=1, audit=tmp_path / "a", audit_budget=100)
+    card = (learner.save(tmp_path / "model") / "MODEL.md").read_text()
+    assert "20 samples, at most 100" in card
+    assert "| jan | 20 | 14 % |" in card
+
+
+def test_groups_are_set_aside_whole(learner, tmp_path):
+    x, y = task(0)
+    groups = np.repeat([f"p{i}" for i in range(40)], 5)
+    learner.learn(x, y, name="jan", epochs=1, groups=groups, audit=tmp_path / "a", audit_share=0.25)
+    held = read_audit(tmp_path / "a")
+    names, counts = np.unique(held.columns["group"], return_counts=True)
+    assert set(counts.tolist()) == {5}
+    assert len(names) >= 5
+
+
+def test_the_same_call_again_sets_nothing_aside_twice(tmp_path):
+    for _ in range(2):
+        again = pdcl.PDCL("mlp:8", memory=20, seed=0, device="cpu")
+        again.learn(*task(0), name="jan", epochs=1, audit=tmp_path / "a")
+    assert len(read_audit(tmp_path / "a")) == 20
