@@ -1,0 +1,55 @@
+"""A process with everything imported that forks on demand: real processes, without their start-up time.
+
+It never trains itself, since torch's autograd doesn't survive a fork. One JSON command a line, one answer a line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import sklearn.datasets  # noqa: F401
+import torch
+
+import pdcl.cli.display
+import pdcl.cli.resume
+import pdcl.cli.run
+import pdcl.learners.icarl
+import pdcl.learners.pdcl
+import pdcl.learners.plain
+import pdcl.running.load
+import pdcl.running.run
+import pdcl.training.lifelong
+import pdcl.training.models  # noqa: F401
+from pdcl.cli import main
+
+torch.set_num_threads(1)
+
+
+def work(command: dict[str, object], log: str) -> None:
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    try:
+        if "words" in command:
+            os._exit(main(list(command["words"])))  # type: ignore[call-overload]
+        exec(str(command["code"]), {"args": command["args"]})
+        os._exit(0)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        os._exit(99)
+
+
+for line in sys.stdin:
+    command = json.loads(line)
+    if "wait" in command:
+        found, status = os.waitpid(command["wait"], os.WNOHANG if command.get("poll") else 0)
+        print(json.dumps(os.waitstatus_to_exitcode(status) if found else None), flush=True)
+        continue
+    child = os.fork()
+    if not child:
+        work(command, command["log"])
+    print(child, flush=True)

@@ -1,0 +1,218 @@
+"""New classes widen the network and leave what was learned as it was."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import pdcl
+from pdcl.errors import PdclError, UsageError
+from pdcl.learners.catalog import method
+from pdcl.storage.nested import same
+from pdcl.training.growth import grow_outputs, logits
+from pdcl.training.learner import Learner
+
+
+def _learner(name: str = "pdcl", network: Any = "mlp:16", **options: Any) -> Learner:
+    entry = method(name)
+    learner: Learner = entry.load()(network, **{"memory": 20, "lr": 0.1, **entry.defaults, **options})
+    return learner
+
+
+def _loss(learner: Learner, x: Any, y: Any) -> float:
+    assert learner.spec is not None
+    targets = torch.tensor([learner.spec.labels.index(label) for label in y.tolist()])
+    return float(learner.losses(logits(learner, torch.as_tensor(x)), targets).double().mean())
+
+
+@pytest.mark.parametrize("epochs", [1, 5, 60])
+@pytest.mark.parametrize("new", [1, 2, 30])
+def test_past_tasks_lose_less_than_a_percent_at_the_moment_of_growth(epochs: int, new: int, blobs: Any) -> None:
+    learner = _learner()
+    x, y = blobs(["a", "b", "c"], 40)
+    learner.learn(x, y, epochs=epochs)
+    before = _loss(learner, x, y)
+    grow_outputs(learner, 3 + new, torch.as_tensor(x))
+    assert _loss(learner, x, y) - before < 0.01 * before
+    assert learner.evaluate(x, y) > 0.9
+
+
+@pytest.mark.parametrize("name", ["finetune", "ewc"])
+def test_without_memory_growth_is_as_gentle(name: str, blobs: Any) -> None:
+    learner = method(name).load()("mlp:16", lr=0.05)
+    x, y = blobs(["a", "b", "c"], 40)
+    learner.learn(x, y, epochs=3)
+    before = _loss(learner, x, y)
+    grow_outputs(learner, 5, torch.as_tensor(x))
+    assert _loss(learner, x, y) - before < 0.01 * before
+
+
+def test_new_classes_are_learned_and_known_ones_may_return(blobs: Any) -> None:
+    learner = _learner(replay=10)
+    learner.learn(*blobs([10, 20]), epochs=5)
+    learner.learn(*blobs(["x", 20, "y"]), epochs=8)
+    learner.learn(*blobs([10, 30], seed=1), epochs=8)
+    assert learner.spec is not None
+    assert learner.spec.labels == ("10", "20", "x", "y", "30") or learner.spec.labels[:2] == (10, 20)
+    assert learner.evaluate(*blobs([30], seed=2)) > 0.8
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_the_optimiser_keeps_its_state_of_old_rows_and_starts_new_ones_at_zero(optimizer: str, blobs: Any) -> None:
+    learner = _learner(optimizer=optimizer, lr=0.01, keep_optimizer=True)
+    x, y = blobs(["a", "b"])
+    learner.learn(x, y, epochs=1)
+    old = copy.deepcopy(learner.optimiser.state_dict())["state"]
+    grow_outputs(learner, 5, torch.as_tensor(x))
+    new = learner.optimiser.state_dict()["state"]
+    assert new.keys() == old.keys()
+    for index, moments in old.items():
+        for key, value in moments.items():
+            found = new[index][key]
+            part = found[tuple(slice(0, size) for size in value.shape)] if value.ndim else found
+            assert torch.equal(part, value)
+            assert found.sum() == pytest.approx(float(value.sum()), rel=1e-5)
+
+
+def test_recorded_outputs_grow_with_the_network(blobs: Any) -> None:
+    learner = _learner("derpp")
+    x, y = blobs(["a", "b"])
+    learner.learn(x, y, epochs=1)
+    assert learner.store is not None
+    old = learner.store["outputs"].clone()
+    grow_outputs(learner, 4, torch.as_tensor(x))
+    assert torch.equal(learner.store["outputs"][:, :2], old)
+    assert torch.equal(learner.store["outputs"][:, 2:], logits(learner, learner.store["x"])[:, 2:])
+    learner.learn(*blobs(["a", "c"]), epochs=1)
+
+
+class Odd(nn.Module):
+    """Nothing that looks like a last linear layer."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(5, outputs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+def test_a_network_without_a_last_layer_asks_for_a_hook(blobs: Any) -> None:
+    learner = _learner(network=Odd(2))
+    learner.learn(*blobs(["a", "b"]), epochs=1)
+    with pytest.raises(UsageError, match="grow=function"):
+        learner.learn(*blobs(["c"]), epochs=1)
+    assert learner.spec is not None
+    assert learner.spec.labels == ("a", "b")
+
+    def grow(network: nn.Module, outputs: int) -> None:
+        assert isinstance(network, Odd)
+        wide = torch.full((5, outputs), -1.0)
+        wide[:, :2] = network.weight.detach()
+        network.weight = nn.Parameter(wide)
+
+    learner.learn(*blobs(["c"]), epochs=1, grow=grow)
+    assert learner.spec.labels == ("a", "b", "c")
+
+
+def test_a_module_with_spare_outputs_fills_them_first(blobs: Any) -> None:
+    learner = _learner(network=nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)))
+    learner.learn(*blobs(["a", "b"]), epochs=2)
+    learner.learn(*blobs(["c"]), epochs=2)
+    assert learner.spec is not None
+    assert (learner.spec.outputs, learner.spec.labels) == (3, ("a", "b", "c"))
+    learner.learn(*blobs(["d"]), epochs=1)
+    assert learner.spec.outputs == 4
+
+
+def test_parameters_without_gradient_and_frozen_statistics_stay_untouched(blobs: Any) -> None:
+    network = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    for part in network[:2]:
+        part.requires_grad_(False)
+    before = copy.deepcopy(network[:2].state_dict())
+    learner = _learner(network=network, weight_decay=0.1)
+    learner.learn(*blobs(["a", "b"]), epochs=2)
+    learner.learn(*blobs(["c"]), epochs=2)
+    assert same(dict(network[:2].state_dict()), dict(before))
+
+
+def _backbone(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(5, 4), nn.Tanh())
+
+
+def test_a_frozen_backbone_stores_features_and_may_not_change(tmp_path: Any, blobs: Any) -> None:
+    learner = _learner(network="linear", backbone=_backbone())
+    learner.learn(*blobs(["a", "b"]), epochs=2)
+    assert learner.store is not None
+    assert learner.store["x"].shape == (20, 4)
+    learner.save(tmp_path / "model")
+    found = pdcl.load(tmp_path / "model", backbone=_backbone())
+    x, y = blobs(["a", "b"], seed=3)
+    assert found.predict(x).tolist() == learner.predict(x).tolist()
+    with pytest.raises(PdclError, match="backbone has changed"):
+        pdcl.load(tmp_path / "model", backbone=_backbone(1))
+    assert learner.backbone is not None
+    next(learner.backbone.parameters()).data.add_(1)
+    with pytest.raises(UsageError, match="backbone has changed"):
+        learner.learn(x, y, epochs=1)
+
+
+def _deployed(x: Any, y: Any) -> nn.Module:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    optimiser = torch.optim.Adam(network.parameters(), 0.05)
+    targets = torch.as_tensor((y == "b").astype(np.int64))
+    for _ in range(60):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(network(torch.as_tensor(x)), targets).backward()
+        optimiser.step()
+    return network
+
+
+@pytest.mark.parametrize("name", ["pdcl", "pdcl-s", "er", "er-ring", "derpp", "icarl", "gem", "ewc", "lwf"])
+def test_adopting_trains_nothing_and_fills_memory(name: str, blobs: Any) -> None:
+    x, y = blobs(["a", "b"])
+    network = _deployed(x, y)
+    before = copy.deepcopy(network.state_dict())
+    entry = method(name)
+    options = {"memory": 12} if entry.uses_memory else {}
+    options |= {"warm_epochs": 0} if name == "lwf" else {}
+    learner = entry.load()(network, **entry.defaults, **options)
+    entry_ = learner.adopt(x, y, name="before our time")
+    assert same(dict(learner.model.state_dict()), dict(before))
+    assert entry_["how"] == "adopted"
+    if entry.uses_memory:
+        assert len(learner.store) == 12
+    learner.learn(*blobs(["c"]), epochs=2)
+    assert learner.tasks_learned == 2
+    assert learner.spec.labels == ("a", "b", "c")
+
+
+def test_an_adopted_task_has_the_tolerance_that_was_agreed(blobs: Any) -> None:
+    x, y = blobs(["a", "b"])
+    learner: Any = pdcl.PDCL(_deployed(x, y), memory=12, lr=0.05)
+    learner.adopt(x, y, tolerance=0.37)
+    assert learner.tolerances == [0.37]
+    learner.learn(*blobs(["c"]), epochs=2)
+    assert learner.tolerances[0] == 0.37
+    assert learner.tolerances[1] != 0.37
+    with pytest.raises(UsageError, match="error"):
+        learner.adopt(x, y, tolerance="5%")
+
+
+def test_adopting_what_a_network_cannot_know_is_refused(blobs: Any) -> None:
+    x, y = blobs(["a", "b"])
+    learner = pdcl.PDCL(_deployed(x, y), memory=12)
+    learner.adopt(x, y)
+    with pytest.raises(UsageError, match="can't know"):
+        learner.adopt(*blobs(["z"]))
+    with pytest.raises(UsageError, match="not a name"):
+        pdcl.PDCL("linear", memory=12).adopt(x, y)
+    with pytest.raises(UsageError, match="knows no tolerances"):
+        method("er").load()(_deployed(x, y), memory=12).adopt(x, y, tolerance=0.1)
