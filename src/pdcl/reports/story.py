@@ -27,7 +27,6 @@ class Chapter:
     samples: int
     steps: int
     start: int
-    began: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         keys = ("task", "name", "classes", "samples", "steps", "start")
@@ -73,24 +72,19 @@ class Story:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             self.bad += 1
 
+    # Every handler reads all of its event before it changes anything: half an event changes nothing.
     def _on_run_began(self, event: dict[str, Any]) -> None:
-        points = self.points
-        self.__dict__.update(Story(points).__dict__)
-        self.tasks, self.epochs = _whole(event["tasks"]), max(1, _whole(event["epochs"]))
-        self.labels = [_text(each) for each in event.get("labels", [])][:LONGEST]
-        self.events = 1
+        tasks, epochs = _whole(event["tasks"]), max(1, _whole(event["epochs"]))
+        labels = [_text(each) for each in event.get("labels", [])][:LONGEST]
+        self.__dict__.update(Story(self.points, tasks, epochs, labels=labels, events=1).__dict__)
 
     def _on_task_began(self, event: dict[str, Any]) -> None:
-        task = _whole(event["task"])
+        task, classes = _whole(event["task"]), [_text(each) for each in event.get("classes", [])][:LONGEST]
+        about = (_text(event["name"]), classes, _whole(event["samples"]), _whole(event["steps"]))
         # A resumed run may tell of a task again.
-        self.chapters = [chapter for chapter in self.chapters if chapter.task < task]
-        if len(self.chapters) >= MOST_TASKS:
-            return
-        last = self.chapters[-1] if self.chapters else None
-        start = last.start + last.steps if last else 0
-        classes = [_text(each) for each in event.get("classes", [])][:LONGEST]
-        about = (_text(event["name"]), classes, _whole(event["samples"]), _whole(event["steps"]), start)
-        self.chapters.append(Chapter(task, *about, began=self.time))
+        kept = [chapter for chapter in self.chapters if chapter.task < task][:MOST_TASKS]
+        start = kept[-1].start + kept[-1].steps if kept else 0
+        self.chapters = [*kept, Chapter(task, *about, start)]
         self.step, self.failed = start, None
 
     def _on_stepped(self, event: dict[str, Any]) -> None:
@@ -103,23 +97,23 @@ class Story:
     def _on_duals_moved(self, event: dict[str, Any]) -> None:
         chapter = self._chapter(event)
         x = chapter.start + _whole(event["step"]) + 1
-        duals = _numbers(event["duals"])
+        duals, slacks, tolerances = (_numbers(event[name]) for name in ("duals", "slacks", "tolerances"))
         # The artificial dual of the current task comes first, since the number of past tasks grows.
         self.duals.add(chapter.task, x, [_number(event["current"]), *duals])
-        self.slacks.add(chapter.task, x, _numbers(event["slacks"]))
-        self.tolerances.add(chapter.task, x, _numbers(event["tolerances"])[: len(duals)])
+        self.slacks.add(chapter.task, x, slacks)
+        self.tolerances.add(chapter.task, x, tolerances[: len(duals)])
 
     def _on_tolerance_set(self, event: dict[str, Any]) -> None:
         self.unit = _text(event["unit"])
 
     def _on_partitioned(self, event: dict[str, Any]) -> None:
-        self.partitions[_whole(event["task"])] = [_whole(count) for count in event["counts"]][:MOST_TASKS]
+        task, counts = _whole(event["task"]), [_whole(count) for count in event["counts"]][:MOST_TASKS]
         self.capacity = _whole(event["capacity"])
+        self.partitions[task] = counts
 
     def _on_evaluated(self, event: dict[str, Any]) -> None:
-        task = _whole(event["task"])
-        self.class_il[task] = _numbers(event["class_il"])
-        self.task_il[task] = _numbers(event["task_il"])
+        task, found = _whole(event["task"]), (_numbers(event["class_il"]), _numbers(event["task_il"]))
+        self.class_il[task], self.task_il[task] = found
 
     def _on_infeasible(self, event: dict[str, Any]) -> None:
         k, dual = _whole(event["constrained"]), _number(event["dual"]) or 0.0

@@ -29,7 +29,7 @@ class Curve:
         self._waiting.append((segment, x, values))
         if len(self._waiting) >= self.stride:
             self._flush()
-        if len(self.rows) > 2 * self.limit:
+        if len(self.rows) >= 2 * self.limit:
             self._halve()
 
     def kept(self) -> list[tuple[int, float, Values]]:

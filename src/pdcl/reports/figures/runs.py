@@ -47,8 +47,10 @@ def distance(partitions: Mapping[str, list[list[list[int]]]]) -> Any:
         return made
 
 
-def duals(line: Mapping[float, Group], stories: Mapping[float, Story]) -> Any:
+def duals(line: Mapping[float, Group], stories: Mapping[float, Story]) -> Any | None:
     """λ over time for a tight, a right and a loose tolerance: the least, the middle and the largest there is."""
+    if not all(story.duals.rows for story in stories.values()):
+        return None
     values = list(line)
     chosen = list(dict.fromkeys([values[0], values[len(values) // 2], values[-1]]))
     titles = ("tight", "right", "loose") if len(chosen) == 3 else ("tight", "loose")
@@ -76,6 +78,7 @@ def lambdas(axes: Any, story: Story) -> None:
     steps = [np.nan if each is None else each for each in x]
     for k, y in enumerate(ys[1:]):
         axes.plot(steps, [np.nan if v is None else v for v in y], label=f"task {k + 1}", **{**look(k), "marker": None})
+    axes.set_ylim(bottom=0)
     for chapter in story.chapters[1:]:
         axes.axvline(chapter.start, color="#c9ced4", linewidth=0.6, zorder=0)
 

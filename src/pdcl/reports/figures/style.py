@@ -69,8 +69,11 @@ def save(made: Any, out: Path, name: str) -> list[Path]:
     from matplotlib import rc_context
 
     paths = [out / f"{name}.{form}" for form in FORMATS]
-    for path in paths:
-        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:], {})
-        with rc_context(LOOK):
+    with rc_context(LOOK):
+        # Laid out once, not once per format.
+        made.draw_without_rendering()
+        made.set_layout_engine("none")
+        for path in paths:
+            dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:], {})
             made.savefig(path, dpi=300, metadata=dated)
     return paths

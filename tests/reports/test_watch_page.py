@@ -1,0 +1,78 @@
+"""The live page in a real browser, while a real run writes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+
+import pdcl
+
+HOSTILE = "<img src=x onerror=window.broken=1>"
+
+
+@contextmanager
+def serving(directory, port=0):
+    """`pdcl watch` as a process; gives its address."""
+    words = [sys.executable, "-c", "import sys; from pdcl.cli import main; sys.exit(main())", "watch", str(directory)]
+    process = subprocess.Popen([*words, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+    try:
+        yield re.search(r"http://\S+", process.stdout.readline())[0]
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stdout.close()
+
+
+def test_a_real_run_appears_grows_and_finishes_and_a_restart_is_survived(tmp_path, look):
+    learning = threading.Thread(
+        target=pdcl.run, args=("digits", "pdcl"), kwargs={"memory": 50, "epochs": 12, "out": tmp_path, "device": "cpu"}
+    )
+    with look() as seen:
+        page = seen.page
+        with serving(tmp_path) as address:
+            seen.open(address)
+            assert page.locator(".runs li").count() == 0
+            learning.start()
+            page.wait_for_selector(".runs li .dot.running", timeout=30_000)
+            page.wait_for_selector('[data-chart="loss"] .scatterlayer .trace', timeout=30_000)
+            before = page.evaluate("document.querySelector('[data-chart=loss] .plot').data.flatMap((d) => d.x).length")
+            page.wait_for_function(
+                f"document.querySelector('[data-chart=loss] .plot').data.flatMap((d) => d.x).length > {before}",
+                timeout=30_000,
+            )
+            assert seen.said == []
+        page.wait_for_selector(".banner.lost", timeout=20_000)
+        learning.join(120)
+        with serving(tmp_path, port=int(address.rstrip("/").rpartition(":")[2])):
+            page.wait_for_selector(".banner.live", timeout=30_000)
+            page.wait_for_selector(".runs li .dot.finished", timeout=30_000)
+            page.wait_for_selector('[data-chart="confusion"] svg.main-svg', timeout=30_000)
+            assert page.locator(".thumb").count() > 10
+        assert seen.outside == []
+
+
+def test_a_hostile_run_shows_as_text_and_two_runs_compare(tmp_path, fake_run, look):
+    for seed in range(2):
+        fake_run(tmp_path, label=HOSTILE, seed=seed)
+    (fake_run(tmp_path, accuracy=None, seed=7) / "events.jsonl").write_text(
+        '{"time": 1, "event": "run_began", "tasks": 2, "epochs": 1}\n'
+        '{"time": 1, "event": "task_began", "task": 0, "name": "a", "samples": 1, "steps": 1, "classes": []}\n'
+        '{"time": 1, "event": "run_failed", "task": 0, "step": 0, "cause": "<script>window.broken=1</script>"}\n'
+    )
+    with look(width=390) as seen, serving(tmp_path) as address:
+        seen.open(address)
+        seen.page.wait_for_selector(".runs li .dot.failed")
+        assert "<script>window.broken=1</script>" in seen.page.locator(".runs").inner_text()
+        seen.page.select_option("#status", "finished")
+        assert seen.page.locator(".runs li:visible").count() == 2
+        for place in range(2):
+            seen.page.locator(".runs li:visible input").nth(place).check()
+        seen.page.wait_for_selector('[data-chart="comparison"] svg.main-svg')
+        assert HOSTILE in seen.page.locator(".run-head h3").inner_text()
+        assert seen.page.evaluate("window.broken") is None
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert seen.said == []
+        assert seen.outside == []
