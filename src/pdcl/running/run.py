@@ -62,6 +62,11 @@ def run(
     else:
         entry, resolved = _given(learner, stream, preset, options)
     learner.prepare(stream.spec)
+    if (width := learner.output_width()) < stream.spec.outputs:
+        raise UsageError(
+            f"the network gives {width} outputs, but the stream has {stream.spec.outputs} classes; "
+            f"give it a last layer of {stream.spec.outputs}"
+        )
     schedule = Schedule(**resolved.of(Schedule))
     execution = Execution(learner, stream, entry.name, schedule, listeners, snapshot, Pace.parse(checkpoint_every))
     if resume is not None:

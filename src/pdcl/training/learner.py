@@ -112,6 +112,12 @@ class Learner(ABC):
         )
         return optimiser
 
+    def output_width(self) -> int:
+        """How many outputs the network gives, found by asking it."""
+        assert self.spec is not None
+        blank = torch.zeros((1, *self.spec.shape), dtype=self.spec.dtype)
+        return self.evaluated(blank).shape[1]
+
     def mix(self, task: Task) -> Data | None:
         """Samples to mix into the task's training data, such as what memory holds."""
         return None
