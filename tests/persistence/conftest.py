@@ -22,6 +22,12 @@ Arrays = tuple[NDArray[Any], NDArray[Any]]
 Outcome = Callable[[Path], tuple[dict[str, Any], list[dict[str, Any]], bytes]]
 
 
+@pytest.fixture(autouse=True)
+def _no_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests end processes and calls, not the power: what was written is there without the wait."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
 class Forks:
     """`pdcl`, or any code, in processes forked by a server that has everything imported."""
 
