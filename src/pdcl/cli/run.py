@@ -107,7 +107,7 @@ def _one(stream: str, method: str, running: Running, options: dict[str, Any]) ->
                 snapshot=running.snapshot, checkpoint_every=running.checkpoint_every, **options,
             )  # fmt: skip
     except RunFinished as done:
-        print(f"{done.path} is there already and finished: shown, not run again")
+        print(f"finished before, not run again: {_summary(done.path)}")
         return done.path
     assert found.path is not None
     return found.path
@@ -131,15 +131,18 @@ def stream_options(pairs: tuple[str, ...], data: str | None) -> dict[str, Any]:
 
 def close(paths: list[Path]) -> None:
     """Say where the records lie and what to type next."""
-    from pdcl.records.reading import read_result
-
     for path in paths:
-        result = read_result(path)
-        accuracy, forgetting = result["mean_accuracy"], result["mean_forgetting"]
-        print(f"accuracy {_percent(accuracy)}  forgetting {_percent(forgetting)}  {path}")
+        print(f"record: {path}")
     print(f"next: pdcl results {paths[-1].parent}")
     sys.stdout.flush()
 
 
+def _summary(path: Path) -> str:
+    from pdcl.records.reading import read_result
+
+    result = read_result(path)
+    return f"accuracy {_percent(result['mean_accuracy'])} %, forgetting {_percent(result['mean_forgetting'])} %"
+
+
 def _percent(value: float | None) -> str:
-    return "   –  " if value is None else f"{100 * value:6.2f}"
+    return "–" if value is None else f"{100 * value:.2f}"

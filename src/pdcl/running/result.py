@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from dataclasses import dataclass, field
@@ -48,6 +47,15 @@ def result_of(history: History, learner: Learner, cost: dict[str, float], path: 
     )
 
 
+def peak_memory_mb() -> float:
+    """The most memory that this process has held; 0 on Windows, which has no such count in Python."""
+    if sys.platform == "win32":
+        return 0.0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+
 class Clock:
     """Wall time, CPU time and peak memory since it was made; `before` is what an interrupted run had spent."""
 
@@ -55,7 +63,7 @@ class Clock:
         self.wall, self.cpu, self.before = time.perf_counter(), time.process_time(), before or {}
 
     def cost(self) -> dict[str, float]:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+        peak = peak_memory_mb()
         return {
             "seconds": round(time.perf_counter() - self.wall + self.before.get("seconds", 0.0), 3),
             "cpu_seconds": round(time.process_time() - self.cpu + self.before.get("cpu_seconds", 0.0), 3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
@@ -59,6 +60,7 @@ def run(
         resolved = resolve(entry, stream, preset, options, study)
         learner = entry.load()(**resolved.of(entry.load()))
         assert isinstance(learner, Learner)
+        _tell_what_auto_chose(resolved)
     else:
         entry, resolved = _given(learner, stream, preset, options)
     learner.prepare(stream.spec)
@@ -82,6 +84,13 @@ def _unfinished(path: Path, name: str, config: dict[str, Any]) -> Path:
     if isinstance(found, RunUnfinished):
         return path
     raise found or UsageError(f"resume={str(path)!r}: there is no such run; leave resume out to begin one ({name})")
+
+
+def _tell_what_auto_chose(resolved: Options) -> None:
+    """Nobody stated these: say them once, where results don't go."""
+    chosen = [f"{name}={value}" for name, value in resolved.values.items() if resolved.sources[name] == "auto"]
+    if chosen:
+        print(f"auto: {', '.join(chosen)}", file=sys.stderr)
 
 
 def _given(learner: Learner, stream: Stream, preset: str | None, options: Mapping[str, Any]) -> tuple[Method, Options]:

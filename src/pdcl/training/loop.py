@@ -134,7 +134,7 @@ class Loop:
         mixed = learner.mix(task)
         data = task.data if mixed is None else Joined([task.data, mixed])
         if fresh:
-            self._announce(task, self.schedule.steps(len(data)))
+            self._announce(task, len(data))
             learner.begin(task, self.schedule.steps(len(data)))
         learner.model.train()
         try:
@@ -150,10 +150,10 @@ class Loop:
         self._measure(task)
         self.position = Position(task.index + 1)
 
-    def _announce(self, task: Task, steps: int) -> None:
+    def _announce(self, task: Task, samples: int) -> None:
         labels = self.stream.spec.labels
         names = [str(labels[c]) for c in task.classes] if labels else []
-        self.listener(TaskBegan(task.index, task.name, len(task.data), steps, names))
+        self.listener(TaskBegan(task.index, task.name, samples, self.schedule.steps(samples), names))
 
     def _epoch(self, task: Task, data: Data, epoch: int) -> None:
         learner, size = self.learner, self.schedule.batch
