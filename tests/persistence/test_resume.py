@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import pdcl
 from pdcl.errors import Interrupted, Locked, RecordError, RunFinished, StateError, UsageError
@@ -148,8 +149,8 @@ def test_resume_by_name_needs_only_the_directory(tmp_path: Path, outcome: Any) -
 def test_a_diverged_run_keeps_its_last_good_state(tmp_path: Path) -> None:
     from pdcl.errors import Diverged
 
-    parts = [task.data.fetch(__import__("torch").arange(32)) for task in STREAM.tasks]
-    wild = pdcl.from_tasks([(*parts[0],), (parts[1][0] * 1e38, parts[1][1])], test_share=0.2)
+    parts = [task.data.fetch(torch.arange(32)) for task in STREAM.tasks]
+    wild = pdcl.from_tasks([(*parts[0],), (parts[1][0] * 1e36, parts[1][1])], test_share=0.2)
     with pytest.raises(Diverged, match=r"task 1 .*lower lr"):
         pdcl.run(wild, pdcl.PDCL("mlp:8", memory=12), out=tmp_path, epochs=1, batch=8)
     path = next(tmp_path.iterdir())
