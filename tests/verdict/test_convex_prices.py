@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pdcl
-from pdcl.studies.whatif import Job, solve
+from pdcl.studies.whatif import Job, curve, solve
 from pdcl.training.loop import Loop, Schedule
 
 TOLERANCES = (0.6, 0.5)

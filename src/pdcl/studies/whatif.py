@@ -40,7 +40,7 @@ class Solved:
 
 @dataclass(frozen=True)
 class Point:
-    """P(ε + γ) − P(ε), its standard error over repeats (None: one repeat), and where the line is."""
+    """P(ε + γ) − P(ε), where the line is, and the standard error of their difference (None: one repeat)."""
 
     change: float
     gain: float
@@ -188,7 +188,9 @@ def curve(task: int, name: str, epsilon: float, solved: dict[float, list[Solved]
         if change == 0:
             continue
         gains = [one.value - other.value for one, other in zip(found, base, strict=True)]
-        error = statistics.stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else None
+        # Of the distance to each repeat's own line: λ is as uncertain as P.
+        over = [gain + other.dual * change for gain, other in zip(gains, base, strict=True)]
+        error = statistics.stdev(over) / len(over) ** 0.5 if len(over) > 1 else None
         on_memory = statistics.mean(each.on_memory for each in found)
         points.append(Point(change, statistics.mean(gains), error, -dual * change, on_memory))
     value = statistics.mean(each.value for each in base)
