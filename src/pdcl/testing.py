@@ -69,7 +69,7 @@ def check_learner(cls: type[Learner], **options: Any) -> None:
 
 
 def _made(cls: type[Learner], options: dict[str, Any]) -> Learner:
-    small = {"network": "mlp:8", "memory": 12, "replay": 4}
+    small: dict[str, Any] = {"network": "mlp:8", "memory": 12, "replay": 4}
     names = {f.name for f in fields(cls) if f.init}
     return cls(**{name: value for name, value in small.items() if name in names} | options)
 
