@@ -44,8 +44,12 @@ class StudyDisplay:
         ahead = self.estimator.total([*self.running, *self.waiting, *self.later], self.workers)
         if ahead is None:
             return None
-        spent = sum(time.monotonic() - start for start in self.running.values()) / self.workers
-        return max(ahead - spent, 0.0)
+        spent = [
+            (self.estimator.seconds(spec), time.monotonic() - start) for spec, start in self.running.copy().items()
+        ]
+        # A run that takes longer than was thought is about to end, but not yet.
+        saved = sum(min(taken, (thought or 0.0) - 0.1 * taken) for thought, taken in spent)
+        return max(ahead - saved / self.workers, 0.0)
 
     def listener(self, notice: Notice) -> None:
         match notice:

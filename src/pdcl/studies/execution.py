@@ -93,8 +93,9 @@ class _Execution:
         if self.study.tuning is None:
             self._phase("", self._runs({}), self.out, [])
             return self.outcome
-        for place, stream in enumerate(self.study.streams):
-            later = [run for other in self.study.streams[place + 1 :] for run in self._ahead(other)]
+        streams = list(dict.fromkeys(run.stream for run in self._runs({})))
+        for place, stream in enumerate(streams):
+            later = [run for other in streams[place + 1 :] for run in self._ahead(other)]
             self._tuned(stream, later)
         return self.outcome
 
