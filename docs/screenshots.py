@@ -64,6 +64,7 @@ def watch(browser: Any, directory: str) -> None:
 
 def take(browser: Any, address: str, name: str, scheme: str, below: str | None = None) -> None:
     page = browser.new_page(viewport=SIZE, color_scheme=scheme)
+    page.set_default_timeout(180_000)
     page.goto(address)
     page.wait_for_selector("html[data-ready]")
     page.wait_for_selector('[data-chart="accuracy"] svg.main-svg')

@@ -76,7 +76,7 @@ class Story:
     def _on_run_began(self, event: dict[str, Any]) -> None:
         tasks, epochs = _whole(event["tasks"]), max(1, _whole(event["epochs"]))
         labels = [_text(each) for each in event.get("labels", [])][:LONGEST]
-        self.__dict__.update(Story(self.points, tasks, epochs, labels=labels, events=1).__dict__)
+        self.__dict__.update(Story(self.points, tasks, epochs, labels=labels, events=1, bad=self.bad).__dict__)
 
     def _on_task_began(self, event: dict[str, Any]) -> None:
         task, classes = _whole(event["task"]), [_text(each) for each in event.get("classes", [])][:LONGEST]
