@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pdcl.errors import UsageError
 from pdcl.learners.quadratic import fitted
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Task
@@ -40,6 +41,11 @@ class Joint(Finetune):
         self.fresh = {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def mix(self, task: Task) -> Data | None:
+        if task.index > len(self.past):
+            raise UsageError(
+                f"joint training retrains on all data, and that of {task.index - len(self.past)} past tasks isn't here; "
+                "hand it in with learner.recall(tasks)"
+            )
         return Joined(self.past) if self.past else None
 
     def begin(self, task: Task, steps: int) -> None:
