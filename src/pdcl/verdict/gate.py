@@ -27,6 +27,9 @@ from pdcl.verdict.levers import labels_of, levers
 from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows
 from pdcl.verdict.report import Verdict
 
+# What stands for groups that are no column of the audit set.
+GIVEN = "given"
+
 
 def gate(
     model: Learner | str | Path,
@@ -66,7 +69,7 @@ def gate(
     if by == "auto":
         by = "task" if "task" in examined.columns else "all"
     case = Case(learner, examined, Asked(criteria, None if by == "all" else by, named), clusters)
-    command = "" if isinstance(model, Learner) or named == "given" else case.asked.command(str(model), examined.name)
+    command = "" if isinstance(model, Learner) or named == GIVEN else case.asked.command(str(model), examined.name)
     verdict = case.judged(Ledger(ledger or examined.place), confidence, looks, command)
     if evidence is not None:
         from pdcl.verdict.evidence import write_evidence
@@ -113,6 +116,8 @@ class Case:
     @cached_property
     def question(self) -> dict[str, Any]:
         about = {"model": model_hash(self.learner), "audit": self.audit.hash(), "samples": len(self.audit)}
+        if self.asked.groups == GIVEN and self.clusters is not None:
+            about["clusters"] = hashlib.sha256(repr(self.clusters.tolist()).encode()).hexdigest()
         return {**about, **self.asked.as_json()}
 
     @property
@@ -150,4 +155,4 @@ def _clusters(audit: Audit, groups: Any) -> tuple[Column | None, str | None]:
     values = column(groups)
     if len(values) != len(audit):
         raise UsageError(f"{len(values)} groups for {len(audit)} audit samples; give one per sample")
-    return np.asarray(values), "given"
+    return np.asarray(values), GIVEN
