@@ -1,7 +1,7 @@
 """Slow: one run each on split MNIST, with bounds that the method meets and a broken one misses.
 
-Bounds lie some points below what docs/results/baselines.md shows. Broken on purpose, with stored outputs of other samples
-than those replayed, DER fell from 90 to 25 %. Plain training has 19 % class-IL and 95 % task-IL: what a projection or a
+Bounds lie some points below what docs/results/baselines.md shows. Broken on purpose, with stored outputs of other
+samples than those replayed, DER fell from 90 to 25 %. Plain training has 19 % class-IL and 95 % task-IL: what a projection or a
 penalty that does nothing would give.
 """
 
