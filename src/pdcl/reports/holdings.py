@@ -103,9 +103,11 @@ def _spread(held: Holdings) -> Array:
 
 def _neighbours(points: Array) -> Array:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     near = min(30.0, (len(points) - 1) / 3)
-    with warnings.catch_warnings():
+    # A few hundred points are no work for many threads, which on a busy machine wait for each other.
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         found: Array = TSNE(perplexity=near, init="pca", random_state=0, max_iter=500).fit_transform(points)
     return found if np.isfinite(found).all() else _components(points)
