@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
     from pdcl.running.run import run as run
-    from pdcl.streams.catalog import load as stream
+    from pdcl.streams.catalog import load as stream  # noqa: F401
     from pdcl.streams.catalog import register_stream as register_stream
     from pdcl.streams.given import from_tasks as from_tasks
     from pdcl.streams.splitting import split as split

@@ -144,7 +144,8 @@ class Memory:
         table = torch.full((groups * quota,), -1, dtype=torch.long)
         counters = torch.zeros(groups, dtype=torch.long)
         if self.size:
-            assert self._ring is not None and self._ring_counters is not None
+            assert self._ring is not None
+            assert self._ring_counters is not None
             newest = _newest_of_each(self._ring, self._ring_counters, quota)
             self.keep(torch.cat(newest))
             start = 0

@@ -82,7 +82,7 @@ def test_a_tolerance_that_never_binds_leaves_plain_training_to_the_bit():
 def test_the_duals_are_those_of_a_hand_written_loop_on_the_lagrangian():
     """The same ten lines that a user would write around `pdcl.Lagrangian`, with the whole memory replayed."""
     stream = synthetic(tasks=2)
-    learner, _, events = learned(
+    _, _, events = learned(
         stream, epochs=3, batch=60, memory=40, partition="uniform", primal_steps=1, estimator="stratified",
         replay=4000, normalise=False, lr=0.05, dual_lr=0.5,
     )  # fmt: skip
@@ -227,7 +227,7 @@ def test_memory_beyond_the_looks_is_measured_by_a_stratified_sample():
 @pytest.mark.parametrize("slack", ["batch", "ema"])
 @pytest.mark.parametrize("level", ["task", "sample"])
 def test_slacks_from_batches_and_smoothed_ones_move_duals_too(slack, level):
-    learner, _, events = learned(synthetic(), slack=slack, level=level, tolerance=0.01, epochs=3)
+    _, _, events = learned(synthetic(), slack=slack, level=level, tolerance=0.01, epochs=3)
     assert max(event.duals[0] for event in of_kind(events, DualsMoved)) > 0
 
 

@@ -39,14 +39,16 @@ def parse(kinds: list[type], defaults: dict[str, Any], argv: list[str], prog: st
         hints, helps = typing.get_type_hints(kind), explained(kind)
         for each in fields(kind):
             if each.init and each.name not in NOT_OFFERED:
-                type_ = AS_TEXT.get(each.name, hints[each.name])
+                type_: Any = AS_TEXT.get(each.name, hints[each.name])
                 value = defaults.get(each.name, each.default)
                 value = str(value) if type_ is str and value is not None else value
-                note = Annotated[type_, tyro.conf.arg(help=helps.get(each.name, ""))]
+                about_it = tyro.conf.arg(help=helps.get(each.name, ""))
+                # Annotated of a type that is only known at run time.
+                note: Any = typing.cast(Any, Annotated)[type_, about_it]
                 columns[each.name] = (each.name, note, field(default=value))
-    form = make_dataclass("Options", list(columns.values()), kw_only=True)
+    form: Any = make_dataclass("Options", list(columns.values()), kw_only=True)
     try:
-        parsed = tyro.cli(form, prog=prog, description=about, args=argv)
+        parsed: Any = tyro.cli(form, prog=prog, description=about, args=argv)
     except SystemExit as stop:
         if stop.code:
             raise UsageError(f"see '{prog} --help'") from stop

@@ -16,12 +16,12 @@ def main(argv: list[str]) -> int:
         print(USAGE)
         return 0 if argv[0] in ("-h", "--help") else 2
     console = Console()
-    streams = Table("stream", "tasks", "classes", "regime", "what it is", title="Streams", title_justify="left", box=None)
+    streams = Table(
+        "stream", "tasks", "classes", "regime", "what it is", title="Streams", title_justify="left", box=None
+    )
     for entry in catalog():
         note = " (pdcl data fetch " + entry.name + ")" if entry.needs_download else ""
-        streams.add_row(
-            entry.name, _text(entry.tasks), _text(entry.classes), entry.regime, entry.summary + note
-        )
+        streams.add_row(entry.name, _text(entry.tasks), _text(entry.classes), entry.regime, entry.summary + note)
     learners = Table(
         "method", "family", "memory", "boundaries", "what it does", title="\nMethods", title_justify="left", box=None
     )

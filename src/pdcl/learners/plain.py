@@ -43,7 +43,7 @@ class Joint(Finetune):
     def mix(self, task: Task) -> Data | None:
         if task.index > len(self.past):
             raise UsageError(
-                f"joint training retrains on all data, and that of {task.index - len(self.past)} past tasks isn't here; "
+                f"joint training needs all data, and that of {task.index - len(self.past)} past tasks isn't here; "
                 "hand it in with learner.recall(tasks)"
             )
         return Joined(self.past) if self.past else None

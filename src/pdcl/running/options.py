@@ -60,8 +60,10 @@ def standing(entry: Method, stream: str, preset: str | None, memory: Any) -> dic
     """What the options are before a user changes any, as far as a stream's name alone can tell."""
     kind = entry.load()
     known = names(kind)
-    values = {f.name: f.default for f in (*fields(kind), *fields(Schedule)) if f.init} | entry.defaults
-    size = None if (memory or values.get("memory")) is None else parse_bound(memory or values["memory"])[0]
+    values: dict[str, Any] = {f.name: f.default for f in (*fields(kind), *fields(Schedule)) if f.init}
+    values |= entry.defaults
+    bound = memory or values.get("memory")
+    size = None if bound is None else parse_bound(bound)[0]
     if tables(stream):
         for _, table in layers(stream, preset or "default", entry.name, size):
             values |= {name: value for name, value in table.items() if name in known}

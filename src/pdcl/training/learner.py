@@ -122,17 +122,17 @@ class Learner(ABC):
         """Samples to mix into the task's training data, such as what memory holds."""
         return None
 
-    def begin(self, task: Task, steps: int) -> None:
+    def begin(self, task: Task, steps: int) -> None:  # noqa: B027
         """A task of `steps` updates starts."""
 
     @abstractmethod
     def step(self, batch: Batch) -> Step:
         """One whole update on a batch of the current task."""
 
-    def end(self, task: Task) -> None:
+    def end(self, task: Task) -> None:  # noqa: B027
         """The task is over; its data is still here, for the last time."""
 
-    def recall(self, tasks: Sequence[Task]) -> None:
+    def recall(self, tasks: Sequence[Task]) -> None:  # noqa: B027
         """Resuming: these tasks were learned before. Only a method that keeps whole tasks needs to know."""
 
     def absorb(self, task: Task) -> None:
