@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from pdcl.verdict import bounds
 from pdcl.verdict.estimates import Mean, Rate, certifiable, decides, further, wanted
@@ -27,6 +27,12 @@ def test_clopper_pearson_equals_scipys_exact_interval(n):
             exact = binomtest(errors, n).proportion_ci(1 - 2 * level, method="exact")
             assert float(bounds.rate_upper(errors, n, level)) == pytest.approx(exact.high, abs=1e-12)
             assert float(bounds.rate_lower(errors, n, level)) == pytest.approx(exact.low, abs=1e-12)
+
+
+def test_p_values_are_binomial_tails():
+    errors, limits = np.meshgrid(np.arange(0, 41), [0.01, 0.3, 0.97])
+    assert bounds.rate_above(errors, 40, limits) == pytest.approx(binom.cdf(errors, 40, limits), rel=1e-9)
+    assert bounds.rate_below(errors, 40, limits) == pytest.approx(binom.sf(errors - 1, 40, limits), rel=1e-9)
 
 
 def test_a_bound_is_below_the_limit_exactly_where_the_test_refutes():

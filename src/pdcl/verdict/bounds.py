@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta, binom
+from scipy.special import betainc, betaincinv
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,23 +30,25 @@ def rate_upper(errors: npt.ArrayLike, n: npt.ArrayLike, level: float) -> Floats:
     '0.0495 0.0100'
     """
     k, size = np.asarray(errors, dtype=float), np.asarray(n, dtype=float)
-    return np.where(k >= size, 1.0, beta.ppf(1 - level, k + 1, np.maximum(size - k, 1e-300)))
+    return np.where(k >= size, 1.0, betaincinv(k + 1, np.maximum(size - k, 1), 1 - level))
 
 
 def rate_lower(errors: npt.ArrayLike, n: npt.ArrayLike, level: float) -> Floats:
     """The lower Clopper–Pearson bound at one-sided confidence 1 − level."""
     k, size = np.asarray(errors, dtype=float), np.asarray(n, dtype=float)
-    return np.where(k <= 0, 0.0, beta.ppf(level, np.maximum(k, 1e-300), size - k + 1))
+    return np.where(k <= 0, 0.0, betaincinv(np.maximum(k, 1), size - k + 1, level))
 
 
 def rate_above(errors: npt.ArrayLike, n: npt.ArrayLike, limit: npt.ArrayLike) -> Floats:
     """p of "the error rate is above the limit": P(Bin(n, limit) ≤ errors)."""
-    return np.asarray(binom.cdf(errors, n, limit))
+    k, size = np.asarray(errors, dtype=float), np.asarray(n, dtype=float)
+    return np.where(k >= size, 1.0, betainc(np.maximum(size - k, 1), k + 1, 1 - np.asarray(limit)))
 
 
 def rate_below(errors: npt.ArrayLike, n: npt.ArrayLike, limit: npt.ArrayLike) -> Floats:
     """p of "the error rate is at most the limit": P(Bin(n, limit) ≥ errors)."""
-    return np.asarray(binom.sf(np.asarray(errors) - 1, n, limit))
+    k, size = np.asarray(errors, dtype=float), np.asarray(n, dtype=float)
+    return np.where(k <= 0, 1.0, betainc(np.maximum(k, 1), size - k + 1, limit))
 
 
 def mean_above(values: Floats, limit: float, level: float) -> Floats:

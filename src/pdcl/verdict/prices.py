@@ -28,7 +28,8 @@ FEWEST = 16
 
 @dataclass(frozen=True)
 class Price:
-    """λ of one past task at the end of the current one. `doubts` are reasons not to take it at its word."""
+    """λ of one past task at the end of the current one. `doubts` are reasons not to take it at its word; `no_price`
+    says why it is a mere weight: what is differentiated isn't what the tolerance measures."""
 
     task: int
     name: str
@@ -40,6 +41,7 @@ class Price:
     samples: int | None
     moving: bool | None
     doubts: list[str] = field(default_factory=list)
+    no_price: str | None = None
 
     @property
     def wins(self) -> float:
@@ -47,8 +49,8 @@ class Price:
         return float(price(torch.tensor(self.dual, dtype=torch.float64), STEP))
 
     def __str__(self) -> str:
-        if self.unit == "error":
-            said = f"λ = {self.dual:.3g} is a weight, not a price: the tolerance is an error rate"
+        if self.no_price is not None:
+            said = f"λ = {self.dual:.3g} is a weight, not a price: {self.no_price}"
         else:
             loosening = f"loosening this tolerance ({self.tolerance:.4g}) by {STEP}"
             said = f"λ = {self.dual:.3g}: {loosening} may win at most about {self.wins:.2g} on the current task"
@@ -168,7 +170,17 @@ def _price(k: int, name: str, found: Trace, beyond: float | None, learner: Learn
     samples = found.counts[k] if k < len(found.counts) else None
     moving = is_moving(path)
     doubts = list(_doubts(path, moving, tolerance, on_memory, beyond, samples, learner))
-    return Price(k, name, path[-1], tolerance, found.unit, on_memory, beyond, samples, moving, doubts)
+    reason = _no_price(found.unit, learner)
+    return Price(k, name, path[-1], tolerance, found.unit, on_memory, beyond, samples, moving, doubts, reason)
+
+
+def _no_price(unit: str, learner: Any) -> str | None:
+    """Theorem 1 wants the gradient of what is constrained."""
+    if unit == "error":
+        return "the tolerance is an error rate"
+    if getattr(learner, "drift", 0.0) > 0:
+        return f"{learner.drift:g} × the drift of outputs stands beside the loss under it"
+    return None
 
 
 def is_moving(path: list[float]) -> bool | None:
