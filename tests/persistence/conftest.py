@@ -54,13 +54,17 @@ class Forks:
         found: int = self._ask(wait=self._ask(code=code, args=args, log=str(self.log)))
         return found
 
-    def kill_after(self, seconds: float, how: signal.Signals, *words: str) -> int | None:
-        """Run `pdcl` for so long and send the signal; the exit code, or None where it was over before."""
-        child, end = self._ask(words=words, log=str(self.log)), time.monotonic() + seconds
-        while time.monotonic() < end:
+    def kill_at(self, out: Path, events: int, delay: float, how: signal.Signals, *words: str) -> int | None:
+        """Run `pdcl` until its record under `out` has so many events, and a little longer, then send the signal.
+
+        The exit code; None where the run was over before.
+        """
+        child = self._ask(words=words, log=str(self.log))
+        while sum(path.read_bytes().count(b"\n") for path in out.glob("*/events.jsonl")) < events:
             if self._ask(wait=child, poll=True) is not None:
                 return None
-            time.sleep(0.005)
+            time.sleep(0.002)
+        time.sleep(delay)
         os.kill(child, how)
         code: int = self._ask(wait=child)
         return code

@@ -25,6 +25,12 @@ import pdcl.training.models  # noqa: F401
 from pdcl.cli import main
 
 torch.set_num_threads(1)
+# The first optimiser imports a compiler, seconds that every fork would spend again.
+for kind in (torch.optim.SGD, torch.optim.Adam):
+    optimiser = kind([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    optimiser.zero_grad()
+    optimiser.step()
+    optimiser.load_state_dict(optimiser.state_dict())
 # A killed process leaves all that it wrote with the system; only a power cut would need the wait for the disk.
 os.fsync = lambda handle: None
 
