@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pdcl.duality.lagrangian import task_means
+from pdcl.errors import Diverged
 
 if TYPE_CHECKING:
     from pdcl.learners.pdcl import PDCL
@@ -45,6 +46,8 @@ class Slacks:
         """Slacks [quantities, constraints looked at], which constraints those are (None: all), slacks by task."""
         learner = self.learner
         slots, values = self._batch() if learner.slack == "batch" else self._memory()
+        if not bool(values.isfinite().all()):
+            raise Diverged(f"losses on memory are no longer finite (lr={learner.lr}); lower lr or dual_lr")
         tasks = learner.task_of[slots]
         means = torch.stack([task_means(row, tasks, learner.past) for row in values])
         if learner.level == "sample":
