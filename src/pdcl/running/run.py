@@ -63,6 +63,8 @@ def run(
         _tell_what_auto_chose(resolved)
     else:
         entry, resolved = _given(learner, stream, preset, options)
+    if learner.backbone is not None:
+        raise UsageError("backbone= has no effect in run; use learner.learn, or give a stream of the backbone's features")
     learner.prepare(stream.spec)
     if (width := learner.output_width()) < stream.spec.outputs:
         raise UsageError(
