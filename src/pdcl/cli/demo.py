@@ -45,8 +45,10 @@ def main(argv: list[str]) -> int:
     console.print("\n[bold]Task by task[/bold]: mean accuracy in % on all tasks seen so far, over seeds.")
     console.print(_course(rows))
     shown = min((row for row in rows if row.method == SHOWN), key=lambda row: row.seed)
-    console.print(f"\n[bold]What the duals of {SHOWN} did[/bold] (seed {shown.seed}): the price λ of keeping each task")
-    console.print("within its tolerance, and how many of the samples in memory each task kept.")
+    console.print(
+        f"\n[bold]What the duals of {SHOWN} did[/bold] (seed {shown.seed}), after each task: the price λ of keeping"
+    )
+    console.print("every past one within its tolerance, and how many samples memory keeps of it.")
     console.print(_prices(shown.path))
     console.print(f"\nrecords: {options.out}   one run: {shown.path}", soft_wrap=True)
     console.print(f"next: pdcl run digits {SHOWN} --memory 50 --tolerance 5%", soft_wrap=True)
@@ -72,7 +74,7 @@ def _course(rows: list[Row]) -> Table:
         found = read_result(row.path)["accuracy"]["class_il"]
         matrices.setdefault(row.method, []).append([[value or 0.0 for value in line] for line in found])
     tasks = len(next(iter(matrices.values()))[0])
-    table = Table("method", *(f"after task {j + 1}" for j in range(tasks)), box=None)
+    table = Table("method", *(f"after {j + 1}" for j in range(tasks)), box=None)
     for name, runs in matrices.items():
         table.add_row(name, *(f"{100 * _seen_so_far(runs, j):.1f}" for j in range(tasks)))
     return table
@@ -90,6 +92,6 @@ def _prices(path: Path) -> Table:
     for j in range(tasks):
         duals = [f"λ {value or 0.0:.2f}" for value in result["duals"][j][:-1]]
         counts = result["partitions"][j]
-        cells = [f"{dual}  [dim]{n} kept[/dim]" for dual, n in zip([*duals, "new"], counts, strict=True)]
-        table.add_row(f"after task {j + 1}", *cells)
+        cells = [f"{dual}, {n}" for dual, n in zip([*duals, "new"], counts, strict=True)]
+        table.add_row(f"after {j + 1}", *cells)
     return table
