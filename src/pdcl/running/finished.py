@@ -8,7 +8,7 @@ from typing import Any
 from pdcl.errors import PdclError, StateError
 from pdcl.records import checkpoint
 from pdcl.records.reading import read_config
-from pdcl.running.resume import ANYTHING, _learner, _stream
+from pdcl.running.resume import ANYTHING, learner_of, stream_of
 from pdcl.streams.task import Stream
 from pdcl.training.learner import Learner
 from pdcl.training.loop import Loop, Schedule
@@ -19,8 +19,8 @@ def described(path: str | Path, network: Any = None) -> tuple[Learner, Stream, S
     place = Path(path)
     config: Any = read_config(place)
     try:
-        stream = _stream(place, config, None)
-        learner, schedule = _learner(config, network)
+        stream = stream_of(place, config, None)
+        learner, schedule = learner_of(config, network)
         learner.prepare(stream.spec)
     except PdclError:
         raise

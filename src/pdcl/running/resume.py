@@ -43,8 +43,8 @@ def resume(
     if (path / schema.RESULT).exists():
         raise RunFinished(f"{path} is finished", path)
     try:
-        stream = _stream(path, config, data)
-        learner, schedule = _learner(config, network)
+        stream = stream_of(path, config, data)
+        learner, schedule = learner_of(config, network)
         learner.prepare(stream.spec)
     except PdclError:
         raise
@@ -54,7 +54,7 @@ def resume(
     return Execution(learner, stream, config["method"], schedule, listeners, snapshot, paced).resumed(path)
 
 
-def _stream(path: Path, config: Any, data: str | Path | None) -> Stream:
+def stream_of(path: Path, config: Any, data: str | Path | None) -> Stream:
     """The stream by name and options, if its data is the very data that the run began with."""
     options = {**config.get("stream_options", {}), **({} if data is None else {"data": data})}
     stream = load(config["stream"], **options)
@@ -65,7 +65,7 @@ def _stream(path: Path, config: Any, data: str | Path | None) -> Stream:
     return stream
 
 
-def _learner(config: Any, network: Any) -> tuple[Learner, Schedule]:
+def learner_of(config: Any, network: Any) -> tuple[Learner, Schedule]:
     """The learner and schedule of the options in config.json."""
     values = {name: option["value"] for name, option in config["options"].items()}
     if network is not None:
