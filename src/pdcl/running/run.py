@@ -64,7 +64,7 @@ def run(
     else:
         entry, resolved = _given(learner, stream, preset, options)
     if learner.backbone is not None:
-        raise UsageError("backbone= has no effect in run; use learner.learn, or give a stream of the backbone's features")
+        raise UsageError("backbone= has no effect in run; use learner.learn, or a stream of the backbone's features")
     learner.prepare(stream.spec)
     if (width := learner.output_width()) < stream.spec.outputs:
         raise UsageError(
