@@ -73,3 +73,12 @@ def test_the_headline_counts_settings(found, tmp_path):
     both = found({"pdcl": [v + 0.04 + s / 1000 for s, v in enumerate(FIVE)], "er": FIVE}, memory=200)
     assert headline(both).startswith("pdcl has the highest mean accuracy in 2 of 2 settings")
     assert "significantly in each" in headline(both)
+
+
+def test_a_split_lead_names_every_leader(found):
+    ahead = [v + 0.05 + s / 1000 for s, v in enumerate(FIVE)]
+    found({"pdcl": ahead, "er": FIVE}, memory=50)
+    both = found({"pdcl": FIVE, "er": ahead}, memory=200)
+    assert headline(both).startswith("No one method leads over 2 settings")
+    assert "pdcl (significantly)" in headline(both)
+    assert "er (significantly)" in headline(both)

@@ -6,11 +6,13 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import pdcl
 
 HOSTILE = "<img src=x onerror=window.broken=1>"
+DRAWN = "document.querySelector('[data-chart=loss] .plot').data.flatMap((line) => line.x).length"
 
 
 @contextmanager
@@ -38,10 +40,11 @@ def test_a_real_run_appears_grows_and_finishes_and_a_restart_is_survived(tmp_pat
             learning.start()
             page.wait_for_selector(".runs li .dot.running")
             page.wait_for_selector('[data-chart="loss"] .scatterlayer .trace')
-            before = page.evaluate("document.querySelector('[data-chart=loss] .plot').data.flatMap((d) => d.x).length")
-            page.wait_for_function(
-                f"document.querySelector('[data-chart=loss] .plot').data.flatMap((d) => d.x).length > {before}"
-            )
+            before = page.evaluate(DRAWN)
+            until = time.monotonic() + 180
+            while page.evaluate(DRAWN) <= before and time.monotonic() < until:
+                page.wait_for_timeout(200)
+            assert page.evaluate(DRAWN) > before
             assert seen.said == []
         page.wait_for_selector(".banner.lost")
         learning.join(300)

@@ -99,18 +99,29 @@ def _holm(tests: list[tuple[Group, float]]) -> list[Group]:
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """One sentence over all settings."""
+    """One sentence over all settings; where no method leads in more of them than any other, it says so."""
     if len(findings) == 1:
         return findings[0].text
     leaders = [each.leader for each in findings]
-    most = max(dict.fromkeys(leaders), key=leaders.count)
-    here = [each for each in findings if each.leader == most]
-    clear = sum(each.kind == "clear" for each in here)
-    sure = {0: "in none of them significantly", len(here): "significantly in each"}.get(clear)
-    sure = sure or f"significantly in {clear} of them"
+    ranked = sorted(dict.fromkeys(leaders), key=lambda name: -leaders.count(name))
+    if len(ranked) > 1 and leaders.count(ranked[0]) == leaders.count(ranked[1]):
+        tied = [name for name in ranked if leaders.count(name) == leaders.count(ranked[0])]
+        told = _listed([f"{name} ({_sure(findings, name)})" for name in tied])
+        return f"No one method leads over {len(findings)} settings (stream × memory); each highest in some: {told}."
     return (
-        f"{most} has the highest mean accuracy in {len(here)} of {len(findings)} settings (stream × memory), "
-        f"{sure if len(here) > 1 else ('significantly' if clear else 'not significantly')} above every other method."
+        f"{ranked[0]} has the highest mean accuracy in {leaders.count(ranked[0])} of {len(findings)} settings "
+        f"(stream × memory), {_sure(findings, ranked[0])} above every other method."
+    )
+
+
+def _sure(findings: Sequence[Finding], leader: str) -> str:
+    """In how many of the settings that it leads a method is significantly above all others."""
+    here = [each for each in findings if each.leader == leader]
+    clear = sum(each.kind == "clear" for each in here)
+    if len(here) == 1:
+        return "significantly" if clear else "not significantly"
+    return {0: "in none of them significantly", len(here): "significantly in each"}.get(
+        clear, f"significantly in {clear} of them"
     )
 
 
