@@ -131,7 +131,8 @@ class Memory:
         count = len(next(iter(rows.values())))
         kept, slots = reservoir_slots(self.seen, count, self.capacity, generator)
         self.seen += count
-        self.write(slots, **{name: value[kept] for name, value in rows.items()})
+        if len(slots):
+            self.write(slots, **{name: value[kept] for name, value in rows.items()})
 
     def start_ring(self, groups: int) -> None:
         """Share the capacity evenly among `groups` first-in-first-out rings, keeping the newest of each held group.

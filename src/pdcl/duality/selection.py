@@ -90,6 +90,9 @@ def reservoir_slots(seen: int, batch: int, capacity: int, generator: Generator) 
     u = torch.rand(batch, dtype=torch.float64, generator=generator, device=generator.device)
     slots = torch.where(number < capacity, number, (u * (number + 1)).long())
     positions = torch.nonzero(slots < capacity).flatten()
+    if not len(positions):
+        # The usual case late in a stream, so it should cost least.
+        return positions, positions
     return _last_writes(positions, slots[positions])
 
 
