@@ -24,7 +24,7 @@ def serving(directory, port=0):
         yield re.search(r"http://\S+", process.stdout.readline())[0]
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)
         process.stdout.close()
 
 

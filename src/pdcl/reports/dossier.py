@@ -23,11 +23,14 @@ GATE = ("verdict.json", "evidence/verdict.json", "gate/verdict.json")
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of each run goes onto a page. `near`: place stored samples by t-SNE, which takes a second."""
+    """How much of each run goes onto a page.
+
+    `near`: place stored samples by t-SNE, which takes a second; by principal components if False; not at all if None.
+    """
 
     points: int = 400
     samples: int = 24
-    near: bool = True
+    near: bool | None = True
 
 
 @dataclass
@@ -193,6 +196,9 @@ def _memory(files: Files, detail: Detail, absent: dict[str, str], root: Path | N
     found = {"samples": holdings.samples(held, detail.samples) if detail.samples else None}
     if not detail.samples:
         absent["samples"] = "Left out with --no-samples."
+    if detail.near is None:
+        absent["map"] = "The map is being drawn …"
+        return {**found, "map": None}
     chart = holdings.chart(held, detail.near)
     if chart is None:
         absent["map"] = "The snapshot holds no features, or too few samples, to place on a map."

@@ -32,11 +32,12 @@ def make_app(directory: Path, token: str | None = None) -> Guard:
         Route("/", lambda request: Response(_document(runs.root.name), media_type="text/html; charset=utf-8")),
         Route("/static/{name:path}", _static),
         Route("/api/run/{key}", _detail),
+        Route("/api/map/{key}", _map),
         Route("/api/runs", _list),
         Route("/events", _events),
     ]
     app = Starlette(routes=routes, lifespan=_reading)
-    app.state.runs = runs
+    app.state.runs, app.state.closing = runs, False
     return Guard(app, token)
 
 
@@ -108,6 +109,10 @@ async def _detail(request: Request) -> Response:
     return _json({"problem": "There is no such run."}, 404) if found is None else _json(found)
 
 
+async def _map(request: Request) -> Response:
+    return _json(await run_in_threadpool(request.app.state.runs.chart, request.path_params["key"]))
+
+
 async def _events(request: Request) -> Response:
     return StreamingResponse(_news(request), media_type="text/event-stream")
 
@@ -115,7 +120,7 @@ async def _events(request: Request) -> Response:
 async def _news(request: Request) -> AsyncIterator[str]:
     """Rows that changed, as they change; first all of them. A page that comes back simply gets all again."""
     seen, quiet, first = 0, 0.0, True
-    while not await request.is_disconnected():
+    while not (request.app.state.closing or await request.is_disconnected()):
         version, rows, ids = request.app.state.runs.changes(seen)
         if rows or first or version != seen:
             seen, quiet, first = version, 0.0, False

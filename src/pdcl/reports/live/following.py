@@ -18,6 +18,7 @@ from pdcl.errors import RecordError
 from pdcl.records import schema
 from pdcl.records.table import DEPTH
 from pdcl.reports.dossier import Detail, Files, dossier, identity, read_files
+from pdcl.reports.holdings import chart, read_holdings
 from pdcl.reports.reading import Tail, opened
 from pdcl.reports.story import Story
 
@@ -77,6 +78,7 @@ class Directory:
         self.runs: dict[str, Watched] = {}
         self._open: OrderedDict[str, Follower] = OrderedDict()
         self._shown: dict[str, tuple[tuple[float, ...], dict[str, Any]]] = {}
+        self._charts: dict[str, tuple[tuple[float, ...], dict[str, Any] | None]] = {}
         self._guard = threading.RLock()
 
     def refresh(self) -> None:
@@ -109,11 +111,28 @@ class Directory:
             follower.read(time.monotonic() + 1.0)
             return self._described(key, run, follower)
 
+    def chart(self, key: str) -> dict[str, Any] | None:
+        """The map of a run's stored samples, apart from all else and without the lock: it may take a while."""
+        with self._guard:
+            run = self.runs.get(key)
+        if run is None:
+            return None
+        stamp = _stamp(run.path)[:2]
+        if self._charts.get(key, (None, None))[0] != stamp:
+            try:
+                held = read_holdings(run.path, self.root)
+            except RecordError:
+                held = None
+            with self._guard:
+                self._charts = dict(list(self._charts.items())[-OPEN_RUNS:])
+            self._charts[key] = (stamp, None if held is None else chart(held))
+        return self._charts[key][1]
+
     def _described(self, key: str, run: Watched, follower: Follower) -> dict[str, Any]:
         stamp = (*run.stamp, float(follower.tail.offset))
         known = self._shown.get(key)
         if known is not None and known[0] == stamp:
-            return {**known[1], **run.row}
+            return {**known[1], **run.row, "partial": follower.behind}
         run.files = read_files(run.path, self.root)
         story = follower.story
         content = dossier(
@@ -123,7 +142,7 @@ class Directory:
         content["story"]["bad"] += follower.tail.bad
         self._shown = {open_key: self._shown[open_key] for open_key in self._open if open_key in self._shown}
         self._shown[key] = (stamp, content)
-        return {**content, **run.row}
+        return {**content, **run.row, "partial": follower.behind}
 
     def _look(self, key: str, path: Path, until: float) -> None:
         stamp = _stamp(path)

@@ -6,6 +6,7 @@
   const chosen = new Set();
   const details = new Map();
   const stamps = new Map();
+  const maps = new Map();
   let focus = null;
   let panel = null;
   let timer = null;
@@ -40,6 +41,15 @@
     panel.update(run);
   };
 
+  // The map takes longest, so it comes by itself and nothing waits for it.
+  const withMap = async (run) => {
+    if (run.status !== "finished" || !run.absent.map || (!run.samples && run.absent.samples)) return;
+    if (!maps.has(run.id)) maps.set(run.id, fetch(`api/map/${encodeURIComponent(run.id)}`).then((answer) => answer.json()));
+    try { run.map = await maps.get(run.id); } catch { maps.delete(run.id); return; }
+    if (!run.map) run.absent.map = "The snapshot holds no features, or too few samples, to place on a map.";
+    if (details.get(run.id) === run) draw();
+  };
+
   // Only what has news is fetched; a hidden page waits.
   const fetchNews = async () => {
     timer = null;
@@ -54,6 +64,7 @@
         if (!answer.ok) continue;
         const run = await answer.json();
         details.set(id, run);
+        withMap(run);
         run.partial ? (more = true) : stamps.set(id, stamp);
       } catch { return; }
     }
