@@ -78,11 +78,15 @@ def samples(held: Holdings, each: int) -> dict[str, Any]:
 
 def chart(held: Holdings, near: bool = True) -> dict[str, Any] | None:
     """Two coordinates per sample from the network's features: t-SNE, or principal components if not `near`."""
+    from threadpoolctl import threadpool_limits
+
     if held.features is None or len(held.features) < 5:
         return None
     rows = _spread(held)
     points = np.nan_to_num(held.features[rows].astype(np.float64))
-    place = _neighbours(points) if near else _components(points)
+    # A few hundred points are no work for many threads, which on a busy machine wait for each other.
+    with threadpool_limits(1):
+        place = _neighbours(points) if near else _components(points)
     return {
         "method": "t-SNE" if near else "principal components",
         "x": [rounded(float(value)) for value in place[:, 0]],
@@ -103,11 +107,9 @@ def _spread(held: Holdings) -> Array:
 
 def _neighbours(points: Array) -> Array:
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
 
     near = min(30.0, (len(points) - 1) / 3)
-    # A few hundred points are no work for many threads, which on a busy machine wait for each other.
-    with warnings.catch_warnings(), threadpool_limits(1):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found: Array = TSNE(perplexity=near, init="pca", random_state=0, max_iter=500).fit_transform(points)
     return found if np.isfinite(found).all() else _components(points)
