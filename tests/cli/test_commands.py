@@ -28,7 +28,7 @@ def test_every_command_has_a_file_and_its_own_help(capsys):
 
 
 def test_a_misspelt_command_suggests(capsys):
-    assert main(["runn"]) == 2
+    assert main(["runn"]) == 64
     assert "Did you mean 'pdcl run'" in capsys.readouterr().err
 
 

@@ -272,7 +272,9 @@ def test_bp_falls_back_to_even_shares_with_a_word_when_memory_is_small():
 def test_the_newest_task_can_be_capped():
     _, capped, _ = learned(synthetic(), current_cap=0.6, tolerance=0.01)
     _, free, _ = learned(synthetic(), current_cap=0.0, tolerance=0.01)
+    _, even, _ = learned(synthetic(), current_cap=1.0, tolerance=0.01)
     assert capped.partitions[-1][-1] == 6
+    assert even.partitions[-1][-1] == 10
     assert free.partitions[-1][-1] > 10
 
 

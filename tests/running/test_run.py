@@ -59,7 +59,8 @@ def test_a_record_holds_what_architecture_promises(tmp_path):
     assert result.path.name.startswith("digits-pdcl-m30-s1-")
     config = read_config(result.path)
     assert config["options"]["memory"] == {"value": 30, "source": "user"}
-    assert config["options"]["lr"]["source"] == "preset default"
+    assert config["options"]["batch"]["source"] == "preset default"
+    assert config["options"]["lr"]["source"] == "preset default, pdcl"
     assert config["options"]["alpha"] == {"value": 0.5, "source": "method"}
     kinds = [event["event"] for event in read_events(result.path)]
     assert kinds[0] == "run_began"
@@ -187,7 +188,7 @@ def test_a_loss_that_becomes_infinite_names_task_step_and_cause_and_keeps_the_la
     with pytest.raises(Diverged, match=r"task \d .*epoch \d+, step \d+: the loss became (nan|inf).*lower lr"):
         pdcl.run("digits", "finetune", lr=1e9, epochs=2, out=tmp_path)
     (run,) = tmp_path.iterdir()
-    assert read_events(run)[-1]["event"] == "run_failed"
+    assert list(read_events(run))[-1]["event"] == "run_failed"
     assert not (run / "result.json").exists()
 
 

@@ -57,7 +57,8 @@ def affine_partition(
     caps = _caps(available, len(weights), capacity)
     counts = _apportion(shares, capacity, caps)
     if current_cap is not None:
-        ceiling = max(1, math.floor(_shortest(current_cap) * capacity))
+        # A third of 30 is 10, though no float is a third.
+        ceiling = max(1, math.floor(_shortest(current_cap) * capacity + Fraction(1, 10**9)))
         counts = _apportion(shares, capacity, [*caps[:-1], min(caps[-1], ceiling)])
         counts[-1] += min(capacity, sum(caps)) - sum(counts)
     return _keep_one_each(counts, shares, caps) if alpha < 1 and capacity >= len(counts) else counts
