@@ -29,7 +29,8 @@ def test_every_chart_is_drawn_with_words_and_a_table_and_nothing_is_asked_of_the
             card = seen.page.locator(f'[data-chart="{name}"]')
             assert len(card.locator(".plot").get_attribute("aria-label")) > 20
             card.locator("summary").first.click()
-            assert card.locator("table tbody tr").count() >= 1
+            # The table is made when it is first opened, an event later; waiting for a row in vain is a failure.
+            card.locator("table tbody tr").first.wait_for(state="attached")
         assert seen.said == []
         assert seen.outside == []
 
