@@ -28,7 +28,7 @@ from pdcl.training.learner import Learner
 
 STEPS = 1200
 BATCH = 10
-ROUNDS = 5
+ROUNDS = 3
 BOUNDS = {"a": 1.15, "b": 1.25, "c": 1.10, "d": 1.30}
 
 

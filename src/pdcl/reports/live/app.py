@@ -67,7 +67,7 @@ def _document(name: str) -> str:
     styles = "".join(f'<link rel="stylesheet" href="static/{each}">\n' for each in (*page.STYLES, "watch.css"))
     # The policy forbids styles in the page, and we draw no maps.
     holders = "".join(f'<template id="{each}"></template>\n' for each in page.unused_styles())
-    scripts = "".join(f'<script defer src="static/{each}"></script>\n' for each in ("plotly.min.js", *page.WATCH))
+    scripts = "".join(f'<script defer src="static/{each}"></script>\n' for each in page.WATCH)
     return f"""<!doctype html>
 <html lang="en">
 <head>

@@ -26,7 +26,16 @@
   const list = pdcl.runList(open, toggle);
   const changed = () => { list.mark(chosen, focus); draw(); soon(0); };
 
+  // The list needs no charts: their library, a few megabytes to parse, is asked for once the list stands.
+  const loadCharts = () => {
+    if (document.getElementById("plotly")) return;
+    const script = el("script", { id: "plotly", src: "static/plotly.min.js" });
+    script.onload = () => draw();
+    document.head.append(script);
+  };
+
   const draw = () => {
+    if (!window.Plotly) return;
     const picked = [...chosen].map((id) => details.get(id)).filter(Boolean);
     tabs.replaceChildren(...picked.map((run) => el("button", { type: "button", role: "tab", "aria-selected": String(run.id === focus), "aria-controls": "run",
       text: pdcl.runName(run), on: { click: () => { focus = run.id; changed(); } } })));
@@ -84,6 +93,7 @@
       if (!chosen.size && list.first()) open(list.first());
       soon();
       document.documentElement.dataset.ready = "yes";
+      requestAnimationFrame(() => setTimeout(loadCharts));
     };
     source.onopen = () => { stamps.clear(); say("Live", "live"); };
     source.onerror = () => {
