@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.duality.selection import reservoir_slots, ring_slots
+from pdcl.duality.reservoir import Reservoir
+from pdcl.duality.selection import ring_slots
 from pdcl.errors import UsageError
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -40,7 +41,7 @@ class Memory:
         self.device = torch.device(device)
         self.columns: dict[str, Tensor] = {}
         self.size = 0
-        self.seen = 0
+        self.reservoir = Reservoir()
         self._ring: Tensor | None = None
         self._ring_counters: Tensor | None = None
 
@@ -50,6 +51,10 @@ class Memory:
     def __getitem__(self, column: str) -> Tensor:
         """The rows in use of one column (a view)."""
         return self.columns[column][: self.size]
+
+    def read(self, column: str, slots: Tensor) -> Tensor:
+        """A copy of these rows of one column; the quickest way for a few."""
+        return self.columns[column].index_select(0, slots.to(self.device))
 
     @property
     def capacity(self) -> int:
@@ -94,7 +99,8 @@ class Memory:
             return
         for name, value in rows.items():
             self.columns[name][slots] = value.to(self.device)
-        self.size = max(self.size, int(slots.max()) + 1)
+        if self.size < self.capacity:
+            self.size = max(self.size, int(slots.max()) + 1)
 
     def append(self, **rows: Tensor) -> None:
         """Add rows behind those in use."""
@@ -125,14 +131,19 @@ class Memory:
             if len(torch.unique(slots)) == n:
                 return slots
 
+    @property
+    def seen(self) -> int:
+        """How many samples the reservoir was offered."""
+        return self.reservoir.seen
+
     def add_reservoir(self, generator: torch.Generator, **rows: Tensor) -> None:
         """Offer rows in order to a reservoir: each row ever offered is held with the same probability."""
-        self.allocate(**rows)
-        count = len(next(iter(rows.values())))
-        kept, slots = reservoir_slots(self.seen, count, self.capacity, generator)
-        self.seen += count
-        if len(slots):
-            self.write(slots, **{name: value[kept] for name, value in rows.items()})
+        if not self.columns:
+            self.allocate(**rows)
+        kept = self.reservoir.offer(len(next(iter(rows.values()))), self.capacity, generator)
+        if kept is not None:
+            positions, slots = kept
+            self.write(slots, **{name: value[positions] for name, value in rows.items()})
 
     def start_ring(self, groups: int) -> None:
         """Share the capacity evenly among `groups` first-in-first-out rings, keeping the newest of each held group.
@@ -184,7 +195,13 @@ class Memory:
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {name: self[name].clone() for name in self.columns}
         ring = {} if self._ring is None else {"table": self._ring, "counters": self._ring_counters}
-        return {"columns": state, "ring": ring, "seen": self.seen, "samples": self._samples, "bound": str(self.bound)}
+        return {
+            "columns": state,
+            "ring": ring,
+            "reservoir": self.reservoir.state_dict(),
+            "samples": self._samples,
+            "bound": str(self.bound),
+        }
 
     def _check_size(self, samples: int | None, columns: dict[str, Tensor]) -> None:
         """A state may not ask for more than the bound allows."""
@@ -199,7 +216,8 @@ class Memory:
         if str(self.bound) != state["bound"]:
             raise UsageError(f"the saved memory is bounded by {state['bound']}, this one by {self.bound}")
         self._check_size(state["samples"], state["columns"])
-        self._samples, self.seen, self.size, self.columns = state["samples"], state["seen"], 0, {}
+        self._samples, self.size, self.columns = state["samples"], 0, {}
+        self.reservoir.load_state_dict(state["reservoir"])
         if state["columns"]:
             self.allocate(**state["columns"])
             self.write(torch.arange(len(state["columns"]["x"])), **state["columns"])

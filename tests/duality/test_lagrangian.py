@@ -148,7 +148,7 @@ def test_drawn_weights_estimate_the_same_loss():
     exact = lagrangian.loss(BATCH, IDS)
     values = []
     for _ in range(2000):
-        slots, weights = draw_by_dual(cumulate(lagrangian.duals), offsets, counts, 4, generator)
+        slots, weights = draw_by_dual(cumulate(lagrangian.duals, counts), offsets, counts, 4, generator)
         batch, ids = torch.cat([CURRENT, stored[slots]]), torch.cat([IDS[:2], tasks[slots]])
         values.append(lagrangian.loss(batch, ids, weights))
     values = torch.stack(values)

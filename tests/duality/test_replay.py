@@ -17,7 +17,7 @@ SAMPLE_MASSES = SAMPLE_DUALS / COUNTS[TASKS]
 LOSSES = torch.rand(20, generator=torch.Generator().manual_seed(8), dtype=torch.float64) * 5
 
 DRAWS = {
-    "by dual": lambda m, g: draw_by_dual(cumulate(DUALS), OFFSETS, COUNTS, m, g),
+    "by dual": lambda m, g: draw_by_dual(cumulate(DUALS, COUNTS), OFFSETS, COUNTS, m, g),
     "uniform": lambda m, g: draw_uniform(DUALS, TASKS, COUNTS, m, g),
     "stratified": lambda m, g: draw_stratified(DUALS, OFFSETS, COUNTS, m, g),
     "samples by dual": lambda m, g: draw_samples_by_dual(cumulate(SAMPLE_MASSES), m, g),
@@ -87,8 +87,8 @@ EMPTY = torch.tensor([], dtype=torch.long)
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda g: draw_by_dual(cumulate(torch.zeros(6)), OFFSETS, COUNTS, 5, g),
-        lambda g: draw_by_dual(cumulate(torch.tensor([0, 0, 0, 2.0, 0, 0])), OFFSETS, COUNTS, 5, g),
+        lambda g: draw_by_dual(cumulate(torch.zeros(6), COUNTS), OFFSETS, COUNTS, 5, g),
+        lambda g: draw_by_dual(cumulate(torch.tensor([0, 0, 0, 2.0, 0, 0]), COUNTS), OFFSETS, COUNTS, 5, g),
         lambda g: draw_by_dual(cumulate(EMPTY), EMPTY, EMPTY, 5, g),
         lambda g: draw_uniform(EMPTY.float(), EMPTY, EMPTY, 5, g),
         lambda g: draw_stratified(torch.zeros(6), OFFSETS, COUNTS, 5, g),

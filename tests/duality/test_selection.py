@@ -12,7 +12,6 @@ from scipy.stats import chi2
 from pdcl.duality import (
     balanced_quota,
     herding,
-    reservoir_slots,
     ring_slots,
     robust_weights,
     sample_without_replacement,
@@ -168,39 +167,6 @@ def test_uniform_selection_is_uniform():
     share = inclusion(lambda: uniform_selection(10, 3, generator), 10, 5000)
     assert share.mean() == pytest.approx(0.3)
     assert chi2.ppf(5e-5, 9) < uniformity(share, 5000) < chi2.isf(5e-5, 9)
-
-
-def test_a_reservoir_holds_every_sample_with_the_same_probability():
-    """20 samples in uneven batches into 5 slots. Q test with 19 degrees: false alarms 1e-4.
-
-    Drawing from {0, …, i − 1} instead of {0, …, i} would lift Q by about 170.
-    """
-    runs, generator = 3000, seeded()
-
-    def run() -> torch.Tensor:
-        held, seen = torch.full((5,), -1), 0
-        for batch in (3, 7, 1, 9):
-            positions, slots = reservoir_slots(seen, batch, 5, generator)
-            held[slots] = seen + positions
-            seen += batch
-        return held
-
-    share = inclusion(run, 20, runs)
-    assert share.mean() == pytest.approx(0.25)
-    assert chi2.ppf(5e-5, 19) < uniformity(share, runs) < chi2.isf(5e-5, 19)
-
-
-@given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 12), st.integers(0, 99))
-def test_a_batch_into_the_reservoir_is_the_same_as_one_by_one(seen, batch, capacity, seed):
-    positions, slots = reservoir_slots(seen, batch, capacity, seeded(seed))
-    held = {}
-    for position, u in enumerate(torch.rand(batch, dtype=torch.float64, generator=seeded(seed)).tolist()):
-        number = seen + position
-        slot = number if number < capacity else int(u * (number + 1))
-        if slot < capacity:
-            held[slot] = position
-    assert dict(zip(slots.tolist(), positions.tolist(), strict=True)) == held
-    assert len(slots) == len(held)
 
 
 @given(st.lists(st.lists(st.integers(0, 4), max_size=15), max_size=4), st.integers(1, 4))

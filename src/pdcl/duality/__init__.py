@@ -16,10 +16,10 @@ from pdcl.duality.replay import (
     draw_stratified,
     draw_uniform,
 )
+from pdcl.duality.reservoir import Reservoir, reservoir_writes
 from pdcl.duality.selection import (
     balanced_quota,
     herding,
-    reservoir_slots,
     ring_slots,
     robust_weights,
     sample_without_replacement,
@@ -33,6 +33,7 @@ __all__ = [
     "Lagrangian",
     "PerTask",
     "Relative",
+    "Reservoir",
     "Tolerance",
     "affine_partition",
     "as_tolerance",
@@ -51,7 +52,7 @@ __all__ = [
     "infeasible",
     "nupi",
     "price",
-    "reservoir_slots",
+    "reservoir_writes",
     "ring_slots",
     "robust_weights",
     "sample_lagrangian",

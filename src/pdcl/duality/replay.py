@@ -9,9 +9,13 @@ import torch
 from torch import Generator, Tensor
 
 
-def cumulate(masses: Tensor) -> Tensor:
-    """Running sum in float64, so that small duals behind large ones aren't lost; what the draws by dual take."""
-    return masses.detach().double().cumsum(0)
+def cumulate(masses: Tensor, counts: Tensor | None = None) -> Tensor:
+    """Running sum in float64, so that small duals behind large ones aren't lost; what the draws by dual take.
+
+    counts: samples stored of each; one of which nothing is stored has no mass.
+    """
+    masses = masses.detach().double()
+    return (masses if counts is None else torch.where(counts > 0, masses, 0)).cumsum(0)
 
 
 def invert(cumulative: Tensor, u: Tensor) -> Tensor:
@@ -29,16 +33,14 @@ def draw_by_dual(
 ) -> tuple[Tensor, Tensor]:
     """Task k with probability λ_k / ‖λ‖₁, then one of its samples uniformly: every weight is ‖λ‖₁ / m.
 
-    cumulative: `cumulate(duals)`. All duals zero: nothing to replay, empty tensors.
+    cumulative: `cumulate(duals, counts)`. All duals zero: nothing to replay, empty tensors.
     """
-    if bool((counts == 0).any()):
-        masses = cumulative.diff(prepend=cumulative.new_zeros(1))
-        cumulative = cumulate(torch.where(counts > 0, masses, 0))
-    if _massless(cumulative):
+    total = _total(cumulative)
+    if not total or not m:
         return _nothing(generator)
     u, v = _uniform((2, m), generator)
     tasks = invert(cumulative, u)
-    return _within(tasks, offsets, counts, v), _weights(cumulative[-1].expand(m) / m)
+    return _within(tasks, offsets, counts, v), torch.full((m,), total / m, device=generator.device)
 
 
 def draw_uniform(
@@ -76,13 +78,14 @@ def draw_samples_by_dual(cumulative: Tensor, m: int, generator: Generator) -> tu
 
     cumulative: `cumulate(duals / counts[tasks])`, over the slots.
     """
-    if _massless(cumulative):
+    total = _total(cumulative)
+    if not total or not m:
         return _nothing(generator)
-    return invert(cumulative, _uniform((m,), generator)), _weights(cumulative[-1].expand(m) / m)
+    return invert(cumulative, _uniform((m,), generator)), torch.full((m,), total / m, device=generator.device)
 
 
 def _within(tasks: Tensor, offsets: Tensor, counts: Tensor, v: Tensor) -> Tensor:
-    return offsets[tasks] + (v * counts[tasks]).long()
+    return offsets.index_select(0, tasks) + (v * counts.index_select(0, tasks)).long()
 
 
 def _uniform(shape: tuple[int, ...], generator: Generator) -> Tensor:
@@ -93,8 +96,8 @@ def _weights(weights: Tensor) -> Tensor:
     return weights.to(torch.get_default_dtype())
 
 
-def _massless(cumulative: Tensor) -> bool:
-    return not len(cumulative) or float(cumulative[-1]) <= 0
+def _total(cumulative: Tensor) -> float:
+    return float(cumulative[-1]) if len(cumulative) else 0.0
 
 
 def _nothing(generator: Generator) -> tuple[Tensor, Tensor]:

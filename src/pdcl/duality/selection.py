@@ -1,4 +1,4 @@
-"""Which samples memory keeps: by dual (FB), uniformly, by reservoir, by ring, by herding.
+"""Which samples memory keeps: by dual (FB), uniformly, by ring, by herding. The reservoir has a file of its own.
 
 All return positions; nothing here touches the samples themselves.
 
@@ -80,22 +80,6 @@ def uniform_selection(count: int, n: int, generator: Generator) -> Tensor:
     return torch.randperm(count, generator=generator, device=generator.device)[:n]
 
 
-def reservoir_slots(seen: int, batch: int, capacity: int, generator: Generator) -> tuple[Tensor, Tensor]:
-    """Algorithm R for a whole batch after `seen` samples: (positions in the batch, slots they go to).
-
-    Sample number i (from 0) takes slot i while there is room, then slot j ~ U{0, …, i} if j < capacity. Of several
-    writes to one slot only the last is returned, which is what writing one by one leaves behind.
-    """
-    number = torch.arange(seen, seen + batch, device=generator.device)
-    u = torch.rand(batch, dtype=torch.float64, generator=generator, device=generator.device)
-    slots = torch.where(number < capacity, number, (u * (number + 1)).long())
-    positions = torch.nonzero(slots < capacity).flatten()
-    if not len(positions):
-        # The usual case late in a stream, so it should cost least.
-        return positions, positions
-    return _last_writes(positions, slots[positions])
-
-
 def ring_slots(groups: Tensor, counters: Tensor, quota: int) -> tuple[Tensor, Tensor, Tensor]:
     """First in, first out within each group (a class or a task): (positions in the batch, slots, new counters).
 
@@ -137,6 +121,7 @@ def herding(features: Tensor, n_select: int) -> Tensor:
 
 
 def _last_writes(positions: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
+    """Of several positions written to one slot, the last: what writing one by one leaves behind."""
     unique, inverse = torch.unique(slots, return_inverse=True)
     last = torch.full_like(unique, -1).scatter_reduce(0, inverse, positions, "amax")
     return last, unique

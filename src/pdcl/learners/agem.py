@@ -49,7 +49,7 @@ class AGEM(Rehearsal):
     def step(self, batch: Batch) -> Step:
         reference = self.reference_gradient() if len(self.held) else None
         losses = self.losses(self.outputs(batch.x), batch.y)
-        self.backward(losses.mean())
+        self.backward(losses)
         if reference is not None:
             self.agree(reference)
         self.optimiser.step()
@@ -61,7 +61,7 @@ class AGEM(Rehearsal):
     def reference_gradient(self) -> Tensor:
         """g_r, on a fresh draw from memory."""
         slots = self.held.draw(self.replay, self.generator)
-        self.backward(self.losses(self.outputs(self.held["x"][slots]), self.held["y"][slots]).mean())
+        self.backward(self.losses(self.outputs(self.held["x"][slots]), self.held["y"][slots]))
         return flat_gradient(self.model)
 
     def agree(self, reference: Tensor) -> None:

@@ -63,7 +63,7 @@ class EWC(Learner):
 
     def step(self, batch: Batch) -> Step:
         losses = self.losses(self.outputs(batch.x), batch.y)
-        self.backward(losses.mean())
+        self.backward(losses)
         if self.anchor:
             add_pull(self.model, self.importance, self.anchor, self.strength)
         self.optimiser.step()

@@ -49,7 +49,7 @@ class GEM(Remembering):
     def step(self, batch: Batch) -> Step:
         past = self.past_gradients(batch.task) if len(self.held) else None
         losses = self.losses(self.outputs(batch.x), batch.y)
-        self.backward(losses.mean())
+        self.backward(losses)
         if past is not None:
             gradient = flat_gradient(self.model)
             if bool((past @ gradient < 0).any()):
@@ -62,7 +62,7 @@ class GEM(Remembering):
         counts = [count for count in self.held.counts(past) if count]
         rows = []
         for x, y in zip(self.held["x"].split(counts), self.held["y"].split(counts), strict=True):
-            self.backward(self.losses(self.outputs(x), y).mean())
+            self.backward(self.losses(self.outputs(x), y))
             rows.append(flat_gradient(self.model))
         return torch.stack(rows)
 

@@ -164,30 +164,39 @@ class PDCL(Rehearsal):
         each = self.duals.values.sum(0)
         masses = each if self.level == "task" else each / self.counts[self.task_of]
         self.norm = float(masses.sum())
-        self.cumulative = cumulate(masses)
+        self.cumulative = cumulate(masses, self.counts if self.level == "task" else None)
         self.shares = self.duals.values / each.clamp(min=torch.finfo(torch.float64).tiny)
 
     def step(self, batch: Batch) -> Step:
         slots, weights = self._draw()
         n = len(batch)
         if not len(slots):
-            current = self.losses(self.outputs(batch.x), batch.y)
-            self.descend(current.mean())
+            losses = self.losses(self.outputs(batch.x), batch.y)
+            self.descend(losses)
         else:
-            outputs = self.outputs(torch.cat([batch.x, self.held["x"][slots]]))
-            current = self.losses(outputs[:n], batch.y)
-            replayed = self.constrained(outputs[n:], slots)
-            lagrangian = current.mean() + (weights * replayed).sum()
-            self.descend(lagrangian / (1 + self.norm) if self.normalise else lagrangian)
-            self.measure.offer(slots, replayed.detach())
-        self._observe(batch, current.detach())
-        return Step(current.detach(), {"norm": self.norm})
+            outputs = self.outputs(torch.cat([batch.x, self.held.read("x", slots)]))
+            losses = self._terms(batch, outputs, slots)
+            scale = 1 / (1 + self.norm) if self.normalise else 1.0
+            self.descend(losses, torch.cat([weights.new_full((n,), scale / n), scale * weights.flatten()]))
+            self.measure.offer(slots, losses.detach()[n:].view(weights.shape))
+        current = losses.detach()[:n]
+        self._observe(batch, current)
+        return Step(current, {"norm": self.norm})
+
+    def _terms(self, batch: Batch, outputs: Tensor, slots: Tensor) -> Tensor:
+        """What the Lagrangian sums, each with its weight: the batch's losses, then every quantity of the replayed."""
+        if not self.records_outputs:
+            return self.losses(outputs, torch.cat([batch.y, self.held.read("y", slots)]))
+        n = len(batch)
+        return torch.cat([self.losses(outputs[:n], batch.y), self.constrained(outputs[n:], slots).flatten()])
 
     def _draw(self) -> tuple[Tensor, Tensor]:
         """Slots to replay and a weight per quantity and slot: unbiased for Σ λ_k L_k. Nothing to replay: none."""
         if not len(self.held) or (self.norm == 0 and not self._replays_at_no_weight()):
             return torch.zeros(0, dtype=torch.long), torch.zeros(0)
         slots, weights = self._estimate()
+        if len(self.quantities) == 1:
+            return slots, weights[None].to(self.place, torch.float32)
         constraint = slots if self.level == "sample" else self.task_of[slots]
         return slots, (weights * self.shares[:, constraint]).to(self.place, torch.float32)
 

@@ -20,7 +20,7 @@ class Finetune(Learner):
 
     def step(self, batch: Batch) -> Step:
         losses = self.losses(self.outputs(batch.x), batch.y)
-        self.descend(losses.mean())
+        self.descend(losses)
         return Step(losses.detach())
 
 

@@ -79,7 +79,7 @@ class ER(Rehearsal):
     def step(self, batch: Batch) -> Step:
         x, y = self.with_replayed(batch)
         losses = self.losses(self.outputs(x), y)
-        self.descend(losses.mean())
+        self.descend(losses)
         self.remember(batch)
         return Step(losses[: len(batch)].detach())
 
@@ -88,7 +88,7 @@ class ER(Rehearsal):
         if not len(self.held):
             return batch.x, batch.y
         slots = self.held.draw(self.replay, self.generator)
-        return torch.cat([batch.x, self.held["x"][slots]]), torch.cat([batch.y, self.held["y"][slots]])
+        return torch.cat([batch.x, self.held.read("x", slots)]), torch.cat([batch.y, self.held.read("y", slots)])
 
     def absorb(self, task: Task) -> None:
         self.begin(task, 1)

@@ -55,7 +55,7 @@ class SI(Learner):
 
     def step(self, batch: Batch) -> Step:
         losses = self.losses(self.outputs(batch.x), batch.y)
-        self.backward(losses.mean())
+        self.backward(losses)
         parameters = named_parameters(self.model)
         gradient = {name: p.grad.clone() for name, p in parameters.items() if p.grad is not None}
         before = {name: p.detach().clone() for name, p in parameters.items()}

@@ -178,19 +178,22 @@ class Learner(ABC):
         """One loss per sample."""
         return self.goal.loss(outputs, targets)
 
-    def backward(self, scalar: Tensor) -> None:
-        """Gradients of `scalar`, after checking that it is finite."""
-        if not math.isfinite(scalar.item()):
+    def backward(self, losses: Tensor, weights: Tensor | None = None) -> None:
+        """Gradients of Σ_i weights_i losses_i (their mean, without weights), after checking that they are finite."""
+        total = losses.detach().sum().item()
+        if not math.isfinite(total):
             raise Diverged(
-                f"the loss became {scalar.item()} (lr={self.lr}, optimizer={self.optimizer}); "
+                f"the loss became {total} (lr={self.lr}, optimizer={self.optimizer}); "
                 "lower lr, or look for inputs far outside the range of the others"
             )
-        self.optimiser.zero_grad(set_to_none=True)
-        scalar.backward()
+        for group in self.optimiser.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+        losses.backward(torch.full_like(losses, 1 / losses.numel()) if weights is None else weights)
 
-    def descend(self, scalar: Tensor) -> None:
-        """One optimiser step down `scalar`."""
-        self.backward(scalar)
+    def descend(self, losses: Tensor, weights: Tensor | None = None) -> None:
+        """One optimiser step down Σ_i weights_i losses_i, or the mean."""
+        self.backward(losses, weights)
         self.optimiser.step()
 
     def say(self, event: Event) -> None:
