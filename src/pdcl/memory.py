@@ -217,7 +217,7 @@ class Memory:
             raise UsageError(f"the saved memory is bounded by {state['bound']}, this one by {self.bound}")
         self._check_size(state["samples"], state["columns"])
         self._samples, self.size, self.columns = state["samples"], 0, {}
-        self.reservoir.load_state_dict(state["reservoir"])
+        self.reservoir.load_state_dict(state.get("reservoir") or {"seen": state["seen"]})
         if state["columns"]:
             self.allocate(**state["columns"])
             self.write(torch.arange(len(state["columns"]["x"])), **state["columns"])

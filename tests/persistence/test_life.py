@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import pdcl
-from pdcl.errors import StateError, UsageError
+from pdcl.errors import StateError
 from pdcl.learners.catalog import method
 from pdcl.storage.nested import same
 from pdcl.streams.hashes import sample_hashes
@@ -151,64 +150,3 @@ def test_a_directory_can_be_copied_and_loaded_elsewhere(tmp_path: Path, blobs: A
     assert set(found.predict(x).tolist()) <= {3, 7}
     assert found.evaluate(x, y) == learner.evaluate(x, y)
     assert found.tolerance == "1.2x>=0.05"
-
-
-def _own(outputs: int = 2, hidden: int = 9) -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(5, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
-
-
-def test_a_module_of_ones_own_is_handed_in_again(tmp_path: Path, blobs: Any) -> None:
-    learner = pdcl.PDCL(_own(), memory=10)
-    learner.learn(*blobs(["a", "b"]), epochs=1)
-    learner.learn(*blobs(["c", "d"]), epochs=1)
-    learner.save(tmp_path / "model")
-    with pytest.raises(PdclErrors, match="network="):
-        pdcl.load(tmp_path / "model")
-    found = pdcl.load(tmp_path / "model", network=_own())
-    assert same(found.state_dict(), learner.state_dict())
-    with pytest.raises(PdclErrors, match=r"0\.weight is \(8, 5\) here, \(9, 5\) in the saved state"):
-        pdcl.load(tmp_path / "model", network=_own(4, hidden=8))
-
-
-def test_a_class_that_is_not_registered_is_handed_in(tmp_path: Path, blobs: Any) -> None:
-    from dataclasses import dataclass
-
-    @dataclass(eq=False)
-    class Mine(pdcl.PDCL):
-        pass
-
-    learner = Mine("linear", memory=10)
-    learner.learn(*blobs(["a", "b"]), epochs=1)
-    learner.save(tmp_path / "model")
-    with pytest.raises(PdclErrors, match="Mine"):
-        pdcl.load(tmp_path / "model")
-    assert isinstance(pdcl.load(tmp_path / "model", learner=Mine), Mine)
-
-
-def test_nothing_learned_is_nothing_to_save(tmp_path: Path) -> None:
-    learner = pdcl.PDCL("linear", memory=10)
-    with pytest.raises(UsageError, match="learned nothing"):
-        learner.save(tmp_path / "model")
-    with pytest.raises(UsageError, match="learned nothing"):
-        learner.predict(np.zeros((1, 5), np.float32))
-    assert not (tmp_path / "model").exists()
-
-
-def test_export_gives_the_same_outputs_and_its_labels(tmp_path: Path, blobs: Any) -> None:
-    import json
-
-    learner = pdcl.PDCL("mlp:7", memory=10)
-    x, y = blobs(["a", "b"])
-    learner.learn(x, y, epochs=1)
-    path = learner.export(tmp_path / "m.pt2")
-    program = torch.export.load(path).module()
-    with torch.no_grad():
-        found = program(torch.as_tensor(x))
-    assert torch.allclose(found, learner.evaluated(torch.as_tensor(x)), atol=1e-5)
-    assert json.loads((tmp_path / "m.pt2.labels.json").read_text())["labels"] == ["a", "b"]
-    with pytest.raises(UsageError, match="onnx or"):
-        learner.export(tmp_path / "m.zip")
-
-
-PdclErrors = (UsageError, StateError)

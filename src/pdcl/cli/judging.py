@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
 
+from pdcl.cli.building import own_network
 from pdcl.errors import UsageError
 
 ABOUT = """Does this model keep its limits? PASS (exit 0), FAIL (1) or UNDECIDED (2), with known confidence.
@@ -85,7 +86,7 @@ def _gate(asked: Gate) -> int:
         asked.model, asked.audit, max_error=asked.max_error, max_loss=asked.max_loss,
         min_sensitivity=asked.min_sensitivity, min_specificity=asked.min_specificity, limits=limits(asked.limit),
         by=asked.by, groups=asked.groups, confidence=asked.confidence, looks=asked.looks, clip=asked.clip,
-        ledger=asked.ledger, evidence=asked.evidence, samples=asked.samples, network=network(asked.network),
+        ledger=asked.ledger, evidence=asked.evidence, samples=asked.samples, network=own_network(asked.network),
     )  # fmt: skip
     if asked.format == "table":
         show(verdict)
@@ -115,7 +116,7 @@ def _verify(asked: Gate) -> int:
     assert asked.verify is not None
     case = None
     if asked.model is not None:
-        case = recalled(asked.verify, asked.model, asked.audit, network(asked.network))
+        case = recalled(asked.verify, asked.model, asked.audit, own_network(asked.network))
     verdict = verify(asked.verify, case)
     from_what = "outcomes and ledger" if case is None else "outcomes, ledger, model and audit set"
     print(f"{verdict['verdict']}: recomputed from {from_what}; all agrees ({asked.verify})")
@@ -134,16 +135,3 @@ def limits(pairs: tuple[str, ...]) -> dict[str, float]:
         if not equals:
             raise UsageError(f"--limit {pair!r} must be GROUP=VALUE, such as --limit 'owl=0.1'")
     return found
-
-
-def network(name: str | None) -> Any:
-    """The module that a function of the user's builds."""
-    if name is None:
-        return None
-    from importlib import import_module
-
-    module, _, function = name.partition(":")
-    try:
-        return getattr(import_module(module), function)()
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"--network {name!r} must be PACKAGE.MODULE:FUNCTION: {error}") from error

@@ -19,12 +19,14 @@ class Resuming:
     """How a run goes on.
 
     data: where the data of benchmarks lies
+    network: PACKAGE.MODULE:FUNCTION, where the run was given its own network
     plugin: a Python file that registers methods or streams
     snapshot: keep what memory holds at the end
     checkpoint_every: save the state every so many steps (500) or so often (30s, 5m)
     """
 
     data: str | None = None
+    network: str = ""
     plugin: str | None = None
     snapshot: bool = True
     checkpoint_every: str = "30s"
@@ -34,6 +36,7 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0].startswith("-"):
         print(USAGE)
         return 0 if "--help" in argv or "-h" in argv else 2
+    from pdcl.cli.building import own_network
     from pdcl.cli.display import Display
     from pdcl.cli.form import parse
     from pdcl.cli.run import close
@@ -44,6 +47,7 @@ def main(argv: list[str]) -> int:
     options = parse([Resuming], {}, argv[1:], "pdcl resume RUN", USAGE.splitlines()[-1])
     if plugin := options.pop("plugin", None):
         load_file(plugin)
+    options["network"] = own_network(options.get("network") or None, _seed(path))
     try:
         with Display() as display:
             resume(path, listeners=[display.listener], **options)
@@ -51,3 +55,11 @@ def main(argv: list[str]) -> int:
         print(f"{path} is finished already: shown, not run again")
     close([path])
     return 0
+
+
+def _seed(path: Path) -> int:
+    """Of the run: one that was stopped before its first checkpoint starts from the weights that it began with."""
+    from pdcl.records.reading import read_config
+
+    seed = read_config(path).get("seed")
+    return seed if isinstance(seed, int) else 0

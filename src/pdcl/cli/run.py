@@ -92,6 +92,7 @@ def _value_of(option: str, argv: list[str]) -> str | None:
 
 
 def _one(stream: str, method: str, running: Running, options: dict[str, Any]) -> Path:
+    from pdcl.cli.building import own_network
     from pdcl.cli.display import Display
     from pdcl.running.presets import stream_options as of_preset
     from pdcl.running.run import run
@@ -99,6 +100,8 @@ def _one(stream: str, method: str, running: Running, options: dict[str, Any]) ->
 
     asked = {**of_preset(stream, running.preset), **stream_options(running.stream_option, running.data)}
     made = load(stream, **asked)
+    if "network" in options:
+        options = {**options, "network": own_network(options["network"], options["seed"])}
     try:
         with Display() as display:
             listeners = [display.listener]

@@ -59,5 +59,7 @@ class Reservoir:
         return {"seen": self.seen, "decided": self.decided, "numbers": self.numbers[:], "slots": self.slots[:]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.seen, self.decided = state["seen"], state["decided"]
-        self.numbers, self.slots = list(state["numbers"]), list(state["slots"])
+        """A state that has only `seen` is one that has decided nothing ahead."""
+        self.seen = state["seen"]
+        self.decided = state.get("decided", self.seen)
+        self.numbers, self.slots = list(state.get("numbers", [])), list(state.get("slots", []))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from torch import nn
 
 from pdcl.errors import UsageError
 from pdcl.networks import auto_name, build
+
+
+def is_name(text: str) -> bool:
+    """Whether this can be a network of ours, `name[:sizes]`, and not a function of a user's, `package.module:build`."""
+    return re.fullmatch(r"[a-z0-9-]+(:[0-9-]*)?", text) is not None
 
 
 def build_named(text: str, shape: Sequence[int], outputs: int) -> nn.Module:

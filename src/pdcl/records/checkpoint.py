@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pdcl.errors import Diverged, PdclError, StateError
+from pdcl.errors import PdclError, StateError
 from pdcl.storage.nested import BadState
 from pdcl.storage.parts import as_parts, from_parts
 from pdcl.storage.vault import Vault
-from pdcl.training.learner import Learner
 from pdcl.training.loop import Loop
 
 NAME = "checkpoint"
@@ -40,7 +39,7 @@ class Checkpoint:
 
 def write(run: Path, loop: Loop, events: int, cost: dict[str, float]) -> None:
     """Save the loop and its learner, unless its weights are no longer finite."""
-    check_finite(loop.learner)
+    loop.learner.check_finite()
     state = {"learner": loop.learner.state_dict(), "loop": loop.state_dict()}
     about = {"events": events, "cost": cost, "stream": loop.stream.name, "tasks": loop.position.task}
     Vault(run / NAME, "checkpoint").write(as_parts(state, APART), about)
@@ -70,10 +69,3 @@ def fitting(path: Path) -> Iterator[None]:
         raise StateError(
             f"{path} doesn't fit this learner and stream: {type(error).__name__}: {error}", path
         ) from error
-
-
-def check_finite(learner: Learner) -> None:
-    """Raise Diverged unless all weights are finite: only good states are worth keeping."""
-    for name, value in learner.model.state_dict().items():
-        if value.is_floating_point() and not bool(value.isfinite().all()):
-            raise Diverged(f"{name} is no longer finite (lr={learner.lr}, optimizer={learner.optimizer}); lower lr")

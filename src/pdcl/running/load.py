@@ -22,8 +22,8 @@ from pdcl.training.models import KIND, spec_from_json, transform_from_json
 def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: Any) -> Learner:
     """The learner saved in this directory.
 
-    handed: what was given as an object and can't be in a file: `network=build()`, `objective=`, `backbone=`; and
-    `device=`. learner: its class, where it is neither ours nor registered.
+    handed: what was given as an object and can't be in a file: `network=build()`, `objective=`, `backbone=`,
+    `transform=`; and `device=`. learner: its class, where it is neither ours nor registered.
     """
     place = Path(path)
     held = _read(place)
@@ -31,15 +31,16 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         state = from_parts(held.parts)
         about = state["model"]
         options = _options(place, about, handed)
+        transform = options.pop("transform", None)
         found: Learner = (learner or _class(about["learner"]))(**options)
-        spec = spec_from_json(about["spec"])
+        spec = spec_from_json(about["spec"], transform)
         if isinstance(found.network, nn.Module):
             _fit_head(found.network, state["learner"]["network"])
         found.prepare(spec)
         _freeze(found, about["frozen"])
         found.load_state_dict(state["learner"])
         found.lineage = Lineage.from_state(state["lineage"])
-        found.reading, found.backbone_hash = transform_from_json(about["reading"]), about["backbone"]
+        found.reading, found.backbone_hash = transform_from_json(about["reading"], transform), about["backbone"]
         unchanged(found)
     return found
 

@@ -114,6 +114,10 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
+    from torch import nn
+
     from pdcl.duality.tolerance import Fixed, PerTask, Relative, describe
 
+    if isinstance(value, nn.Module):
+        return getattr(value, "pdcl_reference", repr(value))
     return describe(value) if isinstance(value, Fixed | PerTask | Relative) else getattr(value, "name", repr(value))

@@ -23,7 +23,9 @@ from pdcl.storage.nested import BadState, json_bytes, json_in
 
 MANIFEST = "manifest.json"
 NEXT, READY, PREVIOUS = ".next", ".ready", "previous"
-FORMAT = 1
+FORMAT = 2
+# Format 1 lacks what a reservoir has decided ahead. A model goes on without; a run wouldn't go on to the same result.
+OLDER = {"model": (1,)}
 _PART = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}(\.[a-z0-9]{1,16}){1,2}")
 _LARGEST_MANIFEST = 2**20
 
@@ -102,9 +104,12 @@ class Vault:
             raise StateError(f"{path} is damaged: {error}", path) from error
         if not isinstance(content, dict) or content.get("kind") != self.kind:
             raise StateError(f"{path} doesn't describe a {self.kind}", path)
-        if content.get("format") != FORMAT:
-            text = f"{path} has format {content.get('format')!r}; this pdcl reads format {FORMAT}: use the pdcl that"
-            raise StateError(f"{text} wrote it ({content.get('versions')})", path)
+        if content.get("format") not in (FORMAT, *OLDER.get(self.kind, ())):
+            raise StateError(
+                f"{path} has format {content.get('format')!r}; this pdcl continues a {self.kind} of format {FORMAT}: "
+                f"use the pdcl that wrote it ({content.get('versions')}), or begin anew",
+                path,
+            )
         parts, about = content.get("parts"), content.get("about")
         if not isinstance(parts, dict) or not isinstance(about, dict) or not all(map(_PART.fullmatch, parts)):
             raise StateError(f"{path} is damaged: its list of parts is none", path)

@@ -48,7 +48,8 @@ class Step:
 class Learner(ABC):
     """A network that learns tasks one after another by one method.
 
-    network: a module that gives logits, or a name: auto, linear, mlp:100-100, mlp-glorot, cnn, audio, resnet18:20
+    network: a module that gives logits, or a name: auto, linear, mlp:100-100, mlp-glorot, cnn, audio, resnet18:20; on
+        the command line also PACKAGE.MODULE:FUNCTION that builds one
     seed: of everything random
     lr: η_p, the learning rate
     optimizer: sgd, adam or adamw
@@ -195,6 +196,12 @@ class Learner(ABC):
         """One optimiser step down Σ_i weights_i losses_i, or the mean."""
         self.backward(losses, weights)
         self.optimiser.step()
+
+    def check_finite(self) -> None:
+        """Raise Diverged unless all weights are finite: only good states are worth keeping."""
+        for name, value in self.model.state_dict().items():
+            if value.is_floating_point() and not bool(value.isfinite().all()):
+                raise Diverged(f"{name} is no longer finite (lr={self.lr}, optimizer={self.optimizer}); lower lr")
 
     def say(self, event: Event) -> None:
         self.emit(event)

@@ -39,6 +39,7 @@ def save(learner: Learner, path: Path) -> Path:
     """Write the directory, whole; the state before it stays in `previous/`."""
     if learner.spec is None:
         raise UsageError("this learner has learned nothing yet, so there is nothing to save; call learn(x, y) first")
+    learner.check_finite()
     with reported(path):
         path.mkdir(parents=True, exist_ok=True)
     with Lock(path):
@@ -75,15 +76,21 @@ def _state(learner: Learner) -> dict[str, Any]:
         "model": {
             "learner": type(learner).__name__,
             "options": written,
-            "handed": sorted(own.keys() - written.keys()),
+            "handed": sorted([*(own.keys() - written.keys()), *_own_transform(learner)]),
             "spec": spec_as_json(learner.spec),
-            "reading": asdict(learner.reading),
+            "reading": transform_as_json(learner.reading),
             "frozen": [name for name, p in learner.model.named_parameters() if not p.requires_grad],
             "backbone": learner.backbone_hash,
         },
         "learner": learner.state_dict(),
         "lineage": learner.lineage.state_dict(),
     }
+
+
+def _own_transform(learner: Learner) -> list[str]:
+    assert learner.spec is not None
+    ours = type(learner.spec.transform) is type(learner.reading) is Transform
+    return [] if ours else ["transform"]
 
 
 def _writable(value: Any) -> bool:
@@ -97,8 +104,6 @@ def _written(value: Any) -> Any:
 
 
 def spec_as_json(spec: Spec) -> dict[str, Any]:
-    if type(spec.transform) is not Transform:
-        raise UsageError(f"a transform of type {type(spec.transform).__name__} can't be saved; use pdcl's Transform")
     return {
         "shape": list(spec.shape),
         "dtype": str(spec.dtype).removeprefix("torch."),
@@ -106,11 +111,11 @@ def spec_as_json(spec: Spec) -> dict[str, Any]:
         "kind": spec.kind,
         "labels": list(spec.labels),
         "heads": None if spec.heads is None else [list(head) for head in spec.heads],
-        "transform": asdict(spec.transform),
+        "transform": transform_as_json(spec.transform),
     }
 
 
-def spec_from_json(saved: dict[str, Any]) -> Spec:
+def spec_from_json(saved: dict[str, Any], transform: Transform | None = None) -> Spec:
     heads = saved["heads"]
     return Spec(
         tuple(map(int, saved["shape"])),
@@ -119,9 +124,17 @@ def spec_from_json(saved: dict[str, Any]) -> Spec:
         str(saved["kind"]),
         tuple(saved["labels"]),
         None if heads is None else tuple(tuple(map(int, head)) for head in heads),
-        transform_from_json(saved["transform"]),
+        transform_from_json(saved["transform"], transform),
     )
 
 
-def transform_from_json(saved: dict[str, Any]) -> Transform:
+def transform_as_json(transform: Transform) -> dict[str, Any] | None:
+    """None for one of a class of the user's own, which is handed in again."""
+    return asdict(transform) if type(transform) is Transform else None
+
+
+def transform_from_json(saved: dict[str, Any] | None, handed: Transform | None) -> Transform:
+    if saved is None:
+        assert handed is not None
+        return handed
     return Transform(**{**saved, "mean": tuple(saved["mean"]), "std": tuple(saved["std"])})
