@@ -153,6 +153,13 @@ def test_warnings_and_unmet_tolerances_are_never_swallowed():
     assert "warning: tolerance 0.110 of task 1 (0, 1) not met: 0.150, λ 3.20 rising\n" in text
 
 
+def test_the_summary_says_what_an_unmet_tolerance_would_take_if_it_is_still_unmet():
+    first, second = Infeasible(1, 0, 3.2, 0.04, 0.11, 0.15), Infeasible(2, 1, 1.0, 0.02, 0.2, 0.22)
+    third = TaskBegan(2, "c", samples=10, steps=10, classes=["4", "5"])
+    text = told(BEGAN, FIRST, SECOND, first, third, second, RunEnded(0.9, 0), terminal=False)
+    assert "not met, and what it would take (loss): task 2: 0.200 → 0.220\n" in text
+
+
 def test_an_unknown_mean_says_so():
     text = told(BEGAN, Evaluated(0, [], []), RunEnded(math.nan, math.nan))
     assert "accuracy  unknown" in text

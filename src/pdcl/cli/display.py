@@ -66,7 +66,8 @@ def _line(event: Event, progress: Progress) -> Text | None:
             return _infeasible_line(event, progress)
         case RunEnded():
             accuracy, forgetting = _percent(event.mean_accuracy), _percent(event.mean_forgetting)
-            return Text(f"accuracy {accuracy}, forgetting {forgetting}, {progress.seconds:.1f} s", style="bold")
+            line = Text(f"accuracy {accuracy}, forgetting {forgetting}, {progress.seconds:.1f} s", style="bold")
+            return line.append(_unmet(progress))
     return None
 
 
@@ -91,6 +92,14 @@ def _infeasible_line(event: Infeasible, progress: Progress) -> Text:
     task = f"task {event.constrained + 1} ({progress.name(event.constrained)})"
     said = f"tolerance {event.tolerance:.3f} of {task} not met: {event.reached:.3f}, λ {event.dual:.2f} rising"
     return Text(f"warning: {said}", style="yellow")
+
+
+def _unmet(progress: Progress) -> Text:
+    """Which tolerances the last task couldn't keep, and what each would have to be."""
+    if not progress.unmet:
+        return Text("")
+    asked = ", ".join(f"task {k + 1}: {e.tolerance:.3f} → {e.reached:.3f}" for k, e in sorted(progress.unmet.items()))
+    return Text(f"\nnot met, and what it would take ({progress.unit}): {asked}", style="not bold yellow")
 
 
 def picture(progress: Progress) -> RenderableType:

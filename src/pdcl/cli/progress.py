@@ -6,7 +6,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pdcl.training.events import DualsMoved, Evaluated, Event, RunBegan, RunEnded, Stepped, TaskBegan, ToleranceSet
+from pdcl.training.events import (
+    DualsMoved,
+    Evaluated,
+    Event,
+    Infeasible,
+    RunBegan,
+    RunEnded,
+    Stepped,
+    TaskBegan,
+    ToleranceSet,
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class Progress:
     standings: list[Standing] = field(default_factory=list)
     unit: str = "loss"
     scores: list[float] = field(default_factory=list)
+    unmet: dict[int, Infeasible] = field(default_factory=dict)
     ended: RunEnded | None = None
 
     def __post_init__(self) -> None:
@@ -55,6 +66,8 @@ class Progress:
                 self.done = min(event.epoch * self.steps // self.epochs + event.step + 1, self.steps)
             case DualsMoved():
                 self._stand(event)
+            case Infeasible():
+                self.unmet[event.constrained] = event
             case ToleranceSet():
                 self.unit = event.unit
             case Evaluated():
@@ -66,7 +79,7 @@ class Progress:
         if self.steps:
             self._finished_steps.append(self.steps)
         self._task_began, self.task, self.samples, self.steps = self.clock(), event.task, event.samples, event.steps
-        self.done, self.loss, self.standings = 0, None, []
+        self.done, self.loss, self.standings, self.unmet = 0, None, [], {}
         self.names[event.task] = ", ".join(event.classes) or event.name
 
     def _stand(self, event: DualsMoved) -> None:
