@@ -12,38 +12,29 @@ Both sides take turns, a few steps each, so that a busy machine slows both; a ra
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
 
 import torch
 from torch import nn
 
 import pdcl
+from _turns import TURN, images, ratio, turns
 from pdcl.learners.catalog import method
 from pdcl.streams.task import Stream, Task
 from pdcl.training.batches import batches
 from pdcl.training.learner import Learner
 
 STEPS = 1200
-TURN = 60
 BATCH = 10
 ROUNDS = 3
 BOUNDS = {"a": 1.15, "b": 1.25, "c": 1.10, "d": 1.30}
 
 
-def images(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random grey images whose mean brightness tells the class: learnable, so that duals move as on real data."""
-    random = torch.Generator().manual_seed(seed)
-    y = torch.randint(0, 10, (count,), generator=random)
-    x = torch.randint(0, 120, (count, 1, 28, 28), generator=random, dtype=torch.uint8)
-    return x + (12 * y).to(torch.uint8).reshape(-1, 1, 1, 1), y
-
-
 def stream(tasks: int, samples: int) -> Stream:
-    parts = [images(samples, seed) for seed in range(tasks)]
+    labels = [torch.randint(0, 10, (samples,), generator=torch.Generator().manual_seed(seed)) for seed in range(tasks)]
+    parts = [(images(y, seed), y) for seed, y in enumerate(labels)]
     return pdcl.from_tasks([(x, y, x[:10], y[:10]) for x, y in parts], name="bench")
 
 
@@ -59,22 +50,6 @@ def learner_with_a_past(name: str, past: Stream, **options: object) -> Learner:
         learner.end(task)
         learner.tasks_learned += 1
     return learner
-
-
-def steps(learner: Learner, task: Task) -> Iterator[float]:
-    """CPU seconds of each turn of one task's steps: batches, replay, duals, everything but its end."""
-    learner.begin(task, STEPS)
-    order = torch.randperm(len(task.data), generator=torch.Generator().manual_seed(0))
-    coming = batches(task.data, task.index, BATCH, order, learner.place)
-    while True:
-        start = time.process_time()
-        turn = 0
-        for batch in islice(coming, TURN):
-            learner.step(batch)
-            turn += 1
-        if not turn:
-            return
-        yield time.process_time() - start
 
 
 def by_hand(past: Stream, task: Task) -> Iterator[float]:
@@ -104,12 +79,6 @@ def by_hand(past: Stream, task: Task) -> Iterator[float]:
             start = time.process_time()
 
 
-def ratio(above: Callable[[], Iterator[float]], below: Callable[[], Iterator[float]]) -> float:
-    """Median of CPU seconds above / below over the turns of all rounds, but for the first, which warms up."""
-    turns = [each for _ in range(ROUNDS) for each in islice(zip(above(), below(), strict=True), 1, None)]
-    return statistics.median(one / other for one, other in turns)
-
-
 def main() -> None:
     torch.set_num_threads(1)
     five, many, large = stream(5, 600), stream(200, 110), stream(5, 10_000)
@@ -117,18 +86,17 @@ def main() -> None:
     last = replace(task, index=200)
 
     def pdcl_on(past: Stream, now: Task, memory: int) -> Callable[[], Iterator[float]]:
-        return lambda: steps(learner_with_a_past("pdcl", past, memory=memory, tolerance=0.05), now)
+        return lambda: turns(learner_with_a_past("pdcl", past, memory=memory, tolerance=0.05), now, BATCH)
 
-    def er() -> float:
-        return steps(learner_with_a_past("er", five, memory=500), task)
+    def er() -> Iterator[float]:
+        return turns(learner_with_a_past("er", five, memory=500), task, BATCH)
 
     plain = pdcl_on(five, task, 500)
-    plain()
     found = {
-        "a": ("er / by hand", ratio(er, lambda: by_hand(five, task))),
-        "b": ("pdcl / er", ratio(plain, er)),
-        "c": ("pdcl, 200 tasks / 5 tasks", ratio(pdcl_on(many, last, 500), plain)),
-        "d": ("pdcl, memory 50,000 / 500", ratio(pdcl_on(large, task, 50_000), plain)),
+        "a": ("er / by hand", ratio(er, lambda: by_hand(five, task), ROUNDS)),
+        "b": ("pdcl / er", ratio(plain, er, ROUNDS)),
+        "c": ("pdcl, 200 tasks / 5 tasks", ratio(pdcl_on(many, last, 500), plain, ROUNDS)),
+        "d": ("pdcl, memory 50,000 / 500", ratio(pdcl_on(large, task, 50_000), plain, ROUNDS)),
     }
     for key, (what, value) in found.items():
         missed = "" if value <= BOUNDS[key] else "  MISSED"
