@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
 from pdcl.learners.agem import projected
+from pdcl.learners.catalog import method
 from pdcl.learners.gradients import flat_gradient
 
 
@@ -48,6 +51,14 @@ def test_tasks_share_memory_evenly_and_balanced(trained) -> None:
     assert torch.bincount(learner.held["y"]).tolist() == [5] * 6
 
 
+@pytest.mark.parametrize("name", ["agem", "gem"])
+def test_fixed_filling_gives_each_task_its_share_of_the_whole_from_the_start(trained, stream, name) -> None:
+    assert trained(name, memory=30, tasks=2, filling="fixed").held.counts(3) == [10, 10, 0]
+    endless = replace(stream.spec, heads=None)
+    with pytest.raises(UsageError, match="known number of tasks"):
+        method(name).load()("linear", filling="fixed").prepare(endless)
+
+
 def test_batch_filling_keeps_one_batch_of_each_task(trained) -> None:
     assert trained("agem", memory=100, batch=8, filling="batch").held.counts(3) == [8, 8, 8]
 
@@ -57,5 +68,5 @@ def test_reservoir_filling_holds_current_samples_too(trained) -> None:
 
 
 def test_unknown_filling_is_refused(learner) -> None:
-    with pytest.raises(UsageError, match="task, batch, reservoir"):
+    with pytest.raises(UsageError, match="task, fixed, batch, reservoir"):
         learner("agem", filling="all")

@@ -18,19 +18,20 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.learners.gradients import flat_gradient, set_gradient
 from pdcl.learners.replay import Rehearsal
-from pdcl.learners.shares import share_evenly, task_rows
+from pdcl.learners.shares import check_fixed, share_evenly, share_fixed, task_rows
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step
 
-FILLINGS = ("task", "batch", "reservoir")
+FILLINGS = ("task", "fixed", "batch", "reservoir")
 
 
 @dataclass(eq=False)
 class AGEM(Rehearsal):
     """A-GEM: gradients that would raise the replayed loss are projected onto the half-space where they don't.
 
-    filling: memory shared evenly by the tasks (task), one training batch of each (batch), or a reservoir (A-GEM-R)
+    filling: memory shared evenly by the tasks so far (task) or by all to come (fixed), one training batch of each
+        (batch), or a reservoir (A-GEM-R)
     """
 
     filling: str = "task"
@@ -43,6 +44,8 @@ class AGEM(Rehearsal):
             raise UsageError(f"filling={self.filling!r} is unknown; choose one of {', '.join(FILLINGS)}")
 
     def prepare(self, spec: Spec) -> None:
+        if self.filling == "fixed":
+            check_fixed("agem", spec)
         super().prepare(spec)
         self.largest = 0
 
@@ -73,6 +76,8 @@ class AGEM(Rehearsal):
     def end(self, task: Task) -> None:
         if self.filling == "task":
             share_evenly(self, task)
+        elif self.filling == "fixed":
+            share_fixed(self, task)
         elif self.filling == "batch":
             chosen = torch.randperm(len(task.data), generator=self.generator)[: self.largest]
             self.held.add_reservoir(self.generator, **task_rows(self, task, chosen))

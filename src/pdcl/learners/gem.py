@@ -22,10 +22,13 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.learners.gradients import flat_gradient, set_gradient
 from pdcl.learners.replay import Remembering
-from pdcl.learners.shares import share_evenly
-from pdcl.streams.task import Task
+from pdcl.learners.shares import check_fixed, share_evenly, share_fixed
+from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step
+
+
+FILLINGS = ("task", "fixed")
 
 
 @dataclass(eq=False)
@@ -34,10 +37,12 @@ class GEM(Remembering):
 
     margin: m, the least weight of a past task's gradient where any constraint binds
     ridge: ρ, added to the quadratic program's diagonal
+    filling: memory shared evenly by the tasks so far (task), or by all to come (fixed)
     """
 
     margin: float = 0.5
     ridge: float = 1e-3
+    filling: str = "task"
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
 
@@ -45,6 +50,13 @@ class GEM(Remembering):
         super().__post_init__()
         if self.margin < 0 or self.ridge < 0:
             raise UsageError(f"margin={self.margin} and ridge={self.ridge} must not be negative")
+        if self.filling not in FILLINGS:
+            raise UsageError(f"filling={self.filling!r} is unknown; choose one of {', '.join(FILLINGS)}")
+
+    def prepare(self, spec: Spec) -> None:
+        if self.filling == "fixed":
+            check_fixed("gem", spec)
+        super().prepare(spec)
 
     def step(self, batch: Batch) -> Step:
         past = self.past_gradients(batch.task) if len(self.held) else None
@@ -67,7 +79,7 @@ class GEM(Remembering):
         return torch.stack(rows)
 
     def end(self, task: Task) -> None:
-        share_evenly(self, task)
+        (share_fixed if self.filling == "fixed" else share_evenly)(self, task)
         super().end(task)
 
 

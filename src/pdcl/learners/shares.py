@@ -1,4 +1,4 @@
-"""Equal shares of memory for every task so far, dealt out at the end of a task (GEM, A-GEM)."""
+"""Equal shares of memory for every task so far, or for every task to come, dealt out at a task's end (GEM, A-GEM)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from torch import Tensor
 
 from pdcl.duality.partition import uniform_partition
 from pdcl.duality.selection import select
+from pdcl.errors import UsageError
 from pdcl.learners.replay import Remembering
-from pdcl.streams.task import Task
+from pdcl.streams.task import Spec, Task
 
 
 def task_rows(learner: Remembering, task: Task, chosen: Tensor, **more: Tensor) -> dict[str, Tensor]:
@@ -34,6 +35,25 @@ def share_evenly(learner: Remembering, task: Task) -> None:
         kept.append(slots[_balanced(learner, held["y"][slots.to(held.device)].cpu(), share)])
     chosen = _balanced(learner, task.data.targets, shares[-1])
     held.replace(torch.cat(kept), **task_rows(learner, task, chosen))
+
+
+def check_fixed(name: str, spec: Spec) -> None:
+    """A share fixed beforehand needs to know for how many."""
+    if spec.tasks is None:
+        raise UsageError(f"{name}: filling='fixed' needs a stream of a known number of tasks; take filling='task'")
+
+
+def share_fixed(learner: Remembering, task: Task) -> None:
+    """Give the task just learned the share that each of all the stream's tasks gets: uniform draws.
+
+    Until the last task memory isn't full.
+    """
+    assert learner.spec is not None
+    assert learner.spec.tasks is not None
+    held = learner.held
+    held.allocate(**task_rows(learner, task, torch.zeros(1, dtype=torch.long)))
+    chosen = torch.randperm(len(task.data), generator=learner.generator)[: held.capacity // learner.spec.tasks]
+    held.append(**task_rows(learner, task, chosen))
 
 
 def _balanced(learner: Remembering, targets: Tensor, count: int) -> Tensor:
