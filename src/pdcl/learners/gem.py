@@ -27,7 +27,6 @@ from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step
 
-
 FILLINGS = ("task", "fixed")
 
 
