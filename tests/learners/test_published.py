@@ -1,8 +1,9 @@
 """Slow: one run each on split MNIST, with bounds that the method meets and a broken one misses.
 
 Bounds lie some points below what docs/results/baselines.md shows. Broken on purpose, with stored outputs of other
-samples than those replayed, DER fell from 90 to 25 %. Plain training has 19 % class-IL and 95 % task-IL: what a
-projection or a penalty that does nothing would give.
+samples than those replayed, DER fell from 90 to 25 %. Plain training has 19 % class-IL: what a projection that does
+nothing would give. Penalties are told from none by task-IL, on a seed where plain training forgets: with a weight of
+0, `ewc` has 95.0 %, `si` 95.7 % and `lwf` 97.9 % there.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ import pdcl
 from pdcl.streams.task import Stream
 
 BOUNDS = [
-    # method, memory, class-IL, task-IL
-    ("er", 500, 0.83, 0.98),
-    ("der", 500, 0.88, 0.975),
-    ("derpp", 500, 0.885, 0.98),
-    ("icarl", 200, 0.68, 0.97),
-    ("gem", 200, 0.74, 0.96),
-    ("agem", 200, 0.25, 0.93),
-    ("gss", 200, 0.25, 0.90),
-    ("ewc", None, 0.17, 0.97),
-    ("si", None, 0.17, 0.90),
-    ("lwf", None, 0.17, 0.965),
+    # method, memory, seed, class-IL, task-IL
+    ("er", 500, 0, 0.83, 0.98),
+    ("der", 500, 0, 0.87, 0.975),
+    ("derpp", 500, 0, 0.885, 0.98),
+    ("icarl", 200, 0, 0.70, 0.97),
+    ("gem", 200, 0, 0.79, 0.97),
+    ("agem", 200, 0, 0.35, 0.96),
+    ("gss", 200, 0, 0.26, 0.92),
+    ("ewc", None, 2, 0.17, 0.975),
+    ("si", None, 2, 0.17, 0.975),
+    ("lwf", None, 2, 0.17, 0.985),
 ]
 
 
@@ -39,12 +40,12 @@ def mnist() -> Stream:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "memory", "class_il", "task_il"), BOUNDS)
+@pytest.mark.parametrize(("name", "memory", "seed", "class_il", "task_il"), BOUNDS)
 def test_a_method_reaches_what_a_broken_one_does_not(
-    name: str, memory: int | None, class_il: float, task_il: float, mnist: Stream
+    name: str, memory: int | None, seed: int, class_il: float, task_il: float, mnist: Stream
 ) -> None:
     options = {} if memory is None else {"memory": memory}
-    result = pdcl.run(mnist, name, seed=0, **options)
+    result = pdcl.run(mnist, name, seed=seed, **options)
     own = result.accuracy["task_il"][-1]
     assert result.mean_accuracy >= class_il
     assert sum(own) / len(own) >= task_il
