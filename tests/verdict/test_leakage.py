@@ -58,3 +58,14 @@ def test_a_run_knows_what_it_was_trained_on(tmp_path):
     for model in (result.learner, result.path):
         with pytest.raises(UsageError, match="3 of the 3 samples"):
             pdcl.gate(model, audit, max_error=0.1, ledger=tmp_path / "l")
+
+
+def test_a_run_knows_whose_samples_it_was_trained_on(data, tmp_path):
+    x, y = data
+    patients = np.array([f"p{i}" for i in np.repeat(np.arange(40), 5)])
+    stream = pdcl.split(x[:200], y[:200], classes_per_task=2, groups=patients, test=(x[200:], y[200:]),
+                        test_groups=np.repeat("other", 100))  # fmt: skip
+    result = pdcl.run(stream, "finetune", epochs=1, out=tmp_path)
+    audit = {"x": x[200:], "y": y[200:], "patient": np.array(["p39"] * 5 + ["q"] * 95)}
+    with pytest.raises(UsageError, match=r"5 of the 100 samples of groups .* \(p39\)"):
+        pdcl.gate(result.learner, audit, max_error=0.1, groups="patient", ledger=tmp_path / "l")

@@ -108,9 +108,8 @@ def of_stream(stream: Stream) -> Audit:
         ys += _decoded(targets, stream.spec.labels)
         tasks += [task.name] * len(x)
     columns = {"task": np.asarray(tasks)}
-    groups = [task.test.groups for task in stream.tasks]
-    if all(group is not None for group in groups):
-        columns["group"] = torch.cat([group for group in groups if group is not None]).numpy()
+    if all(task.test.groups is not None for task in stream.tasks):
+        columns["group"] = np.asarray([name for task in stream.tasks for name in stream.group_names(task.test)])
     return Audit(stream.name, torch.cat(xs), np.asarray(ys), columns, tasks=tuple(task.name for task in stream.tasks))
 
 

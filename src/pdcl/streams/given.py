@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch.utils.data import Dataset
@@ -50,7 +51,8 @@ def from_tasks(
     built = [_task(i, title, side, encoding, known) for i, (title, side) in enumerate(zip(titles, sides, strict=True))]
     open_tasks = [task for task in built if task.test is task.data]
     carved = {task.index: task for task in hold_out_all(open_tasks, test_share, seed)} if open_tasks else {}
-    return assembled(name, [carved.get(task.index, task) for task in built], encoding, transform)
+    stream = assembled(name, [carved.get(task.index, task) for task in built], encoding, transform)
+    return replace(stream, groups=tuple(known.known))
 
 
 def _titles(names: Sequence[str] | None, count: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def split(
         check_groups_apart([samples.groups], [other.groups])
         targets = encode(other.targets, labels, "test y", missing)
         train, held = data, other.data(targets, encoded.encode(other.groups))
-    return by_class(name, train, held, plan, transform)
+    return replace(by_class(name, train, held, plan, transform), groups=tuple(encoded.known))
 
 
 def by_class(

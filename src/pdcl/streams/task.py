@@ -47,7 +47,8 @@ class Spec:
 
 @dataclass(frozen=True)
 class Stream:
-    """An ordered list of tasks. `preset` names the option table made for it (None: `auto`)."""
+    """An ordered list of tasks. `preset` names the option table made for it (None: `auto`); `groups` are the names of
+    what the data's `groups` count (none: their numbers)."""
 
     name: str
     tasks: Sequence[Task]
@@ -55,6 +56,12 @@ class Stream:
     preset: str | None = None
     fingerprint: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    groups: tuple[Any, ...] = ()
+
+    def group_names(self, data: Data) -> list[Any]:
+        """The name of each sample's group; [] where there are no groups."""
+        codes = [] if data.groups is None else data.groups.tolist()
+        return [self.groups[code] for code in codes] if self.groups else codes
 
     def for_tuning(self, share: float = 0.1, seed: int = 0) -> Stream:
         """The same stream with `share` of each task's training data in place of its test data.
