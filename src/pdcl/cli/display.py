@@ -4,53 +4,33 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pdcl.cli.picturing import Pictured
 from pdcl.cli.progress import Progress, Standing
 from pdcl.training.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned
 
-# The picture is drawn by its own thread, four times a second; hearing an event only stores it.
-REDRAWS = 4
 ROWS = 8
 
 
-class Display:
+class Display(Pictured):
     """Shows a run while it lasts. Use it in a `with` statement and hand `listener` to the run."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
+        super().__init__(console)
         self.progress = Progress()
-        self._live: Live | None = None
 
     def listener(self, event: Event) -> None:
         self.progress.hear(event)
         if line := _line(event, self.progress):
             self.console.print(line, soft_wrap=not self.console.is_terminal)
 
-    def __enter__(self) -> Self:
-        if self.console.is_terminal and not self.console.is_dumb_terminal:
-            self._live = Live(
-                get_renderable=lambda: picture(self.progress),
-                console=self.console,
-                refresh_per_second=REDRAWS,
-                transient=True,
-            )
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+    def picture(self) -> RenderableType:
+        return picture(self.progress)
 
 
 def _line(event: Event, progress: Progress) -> Text | None:

@@ -6,33 +6,30 @@ import time
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pdcl.cli.picturing import Pictured
 from pdcl.studies import Ended, Planned, RunSpec, Started
 from pdcl.studies.estimating import Estimator
 from pdcl.studies.execution import Notice
 from pdcl.studies.preview import DONE, Preview
 
 
-class StudyDisplay:
+class StudyDisplay(Pictured):
     """Shows a study while it lasts. Use it in a `with` statement and hand `listener` to `execute`."""
 
     def __init__(self, out: Path, workers: int, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
+        super().__init__(console)
         self.workers = workers
         self.estimator = Estimator.from_records(out)
         self.ended = 0
         self.waiting: list[RunSpec] = []
         self.later: tuple[RunSpec, ...] = ()
         self.running: dict[RunSpec, float] = {}
-        self._live: Live | None = None
 
     @property
     def total(self) -> int:
@@ -80,21 +77,6 @@ class StudyDisplay:
 
     def _say(self, line: str, style: str = "") -> None:
         self.console.print(Text(line, style), soft_wrap=True)
-
-    def __enter__(self) -> Self:
-        if self.console.is_terminal and not self.console.is_dumb_terminal:
-            self._live = Live(
-                get_renderable=self.picture, console=self.console, refresh_per_second=2, transient=True
-            )  # fmt: skip
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
     def picture(self) -> RenderableType:
         """The bar, and below it what runs now and for how long."""

@@ -38,7 +38,7 @@ class Filling:
         chosen, shadows = self._chosen(task, counts[-1])
         self._note_duals()
         learner.held.replace(kept, **self._rows(task, chosen, shadows))
-        learner.say(Partitioned(task.index, counts, duals, learner.held.capacity))
+        learner.emit(Partitioned(task.index, counts, duals, learner.held.capacity))
         self._set_tolerances(task)
 
     def partition(self, duals: list[float], available: list[int]) -> list[int]:
@@ -53,7 +53,7 @@ class Filling:
             return affine_partition(duals, capacity, learner.alpha, available, current_cap=cap)
         if capacity < tasks * learner.minimum:
             text = f"memory of {capacity} is below {learner.minimum} samples for each of {tasks} tasks: divided evenly"
-            learner.say(Warned(tasks - 1, text))
+            learner.emit(Warned(tasks - 1, text))
             return uniform_partition(tasks, capacity, available)
         # BP weighs the current task by 1: its loss stands in the Lagrangian with that weight.
         return generalization_partition([*duals[:-1], 1.0], capacity, learner.minimum, available)
@@ -159,7 +159,7 @@ class Filling:
             why = "task learned" if old is None else "other samples of it are stored"
             beside = self._reached_on_all(task) if k == task.index else None
             text = f"{why}; {describe(learner.limit_of(k))}"
-            learner.say(ToleranceSet(task.index, k, old, new, learner.limit.unit, text, value, beside))
+            learner.emit(ToleranceSet(task.index, k, old, new, learner.limit.unit, text, value, beside))
             learner.tolerances[k : k + 1] = [new]
 
     def _reached_on_all(self, task: Task) -> float:

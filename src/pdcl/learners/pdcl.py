@@ -264,7 +264,7 @@ class PDCL(Rehearsal):
         self._price()
         duals = self._task_duals()
         self.duals.remember(duals, by_task)
-        self.say(
+        self.emit(
             DualsMoved(
                 len(self.tolerances), self.clock, duals.tolist(), by_task.tolist(), self.tolerances, self.current_dual
             )
@@ -282,7 +282,7 @@ class PDCL(Rehearsal):
         for k in self.duals.infeasible():
             slack = float(self.duals.slacks[-1][k])
             limit = self.tolerances[k]
-            self.say(Infeasible(task.index, k, float(duals[k]), slack, limit, limit + slack))
+            self.emit(Infeasible(task.index, k, float(duals[k]), slack, limit, limit + slack))
         self.last_duals = [*duals.tolist(), self.current_dual]
         self.carried = self.last_duals if self.level == "task" else []
         self.filling(task, self.last_duals)

@@ -27,7 +27,7 @@ from pdcl.streams.task import Spec, Task
 from pdcl.streams.transform import Transform
 from pdcl.training import growth
 from pdcl.training.batches import Batch, seeded
-from pdcl.training.events import Event, Listener, ignore
+from pdcl.training.events import Listener, ignore
 from pdcl.training.lineage import Lineage
 from pdcl.training.objective import OBJECTIVES, Objective
 from pdcl.training.placement import autocast, device_of
@@ -202,9 +202,6 @@ class Learner(ABC):
         for name, value in self.model.state_dict().items():
             if value.is_floating_point() and not bool(value.isfinite().all()):
                 raise Diverged(f"{name} is no longer finite (lr={self.lr}, optimizer={self.optimizer}); lower lr")
-
-    def say(self, event: Event) -> None:
-        self.emit(event)
 
     @torch.no_grad()
     def evaluated(self, x: Tensor) -> Tensor:
