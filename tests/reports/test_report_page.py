@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
+import pdcl
 from pdcl.reports.report import write_report
 
 CHARTS = ("accuracy", "partition", "duals", "slacks", "loss", "confusion", "map", "samples", "config")
@@ -33,6 +36,18 @@ def test_every_chart_is_drawn_with_words_and_a_table_and_nothing_is_asked_of_the
             card.locator("table tbody tr").first.wait_for(state="attached")
         assert seen.said == []
         assert seen.outside == []
+
+
+def test_a_verdict_of_the_gate_stands_on_the_run_that_it_is_about(real_runs, tmp_path, look):
+    run = shutil.copytree(next(real_runs.glob("digits-pdcl-*s0*")), tmp_path / "runs" / "judged")
+    verdict = pdcl.gate(run, "digits", max_error=0.9, by="task", ledger=tmp_path / "looks", evidence=run / "evidence")
+    with look() as seen:
+        seen.open(write_report([tmp_path / "runs"], tmp_path / "report.html").as_uri())
+        card = seen.page.locator('[data-chart="gate"]')
+        assert card.locator(".verdict").inner_text() == verdict.verdict
+        assert card.locator("tbody tr").count() == 5
+        assert "1 of 1" in card.inner_text()
+        assert seen.said == []
 
 
 def test_filters_sorting_and_choices_work(address, look):

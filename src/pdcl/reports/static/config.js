@@ -57,7 +57,9 @@
       const verdict = String(run.gate.verdict ?? "unknown").toUpperCase();
       const groups = Array.isArray(run.gate.rows) ? run.gate.rows.filter((each) => each && typeof each === "object") : [];
       const columns = COLUMNS.filter((name) => groups.some((each) => name in each));
-      const facts = Object.entries(run.gate).filter(([name, value]) => !SKIPPED.includes(name) && typeof value !== "object");
+      const plain = Object.entries(run.gate).filter(([name, value]) => !SKIPPED.includes(name) && typeof value !== "object");
+      const look = run.gate.look && typeof run.gate.look === "object" ? [["look", `${cell(run.gate.look.number)} of ${cell(run.gate.look.of)}`]] : [];
+      const facts = [...look, ...plain];
       return [
         el("p", { class: `verdict ${verdict.toLowerCase().replace(/[^a-z]/g, "")}`, text: verdict }),
         groups.length ? el("div", { class: "scroll" }, pdcl.table(columns, groups.map((each) => columns.map((name) => cell(each[name]))), "Gate verdict by group")) : null,
