@@ -222,8 +222,8 @@ def test_another_format_says_which(model: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     shutil.copytree(model, victim)
     manifest = json.loads((victim / "manifest.json").read_text())
-    (victim / "manifest.json").write_text(json.dumps({**manifest, "format": 2}))
-    with pytest.raises(StateError, match="format 2; this pdcl reads format 1"):
+    (victim / "manifest.json").write_text(json.dumps({**manifest, "format": 3}))
+    with pytest.raises(StateError, match="format 3; this pdcl continues a model of format 2"):
         pdcl.load(victim)
 
 
