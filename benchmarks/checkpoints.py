@@ -15,6 +15,7 @@ import torch
 
 import pdcl
 from pdcl.records import checkpoint
+from pdcl.streams.archive import MissingData
 
 
 def main() -> None:
@@ -29,8 +30,12 @@ def main() -> None:
         spent.append((time.perf_counter() - wall, time.process_time() - cpu))
 
     checkpoint.write = timed
-    with tempfile.TemporaryDirectory() as out:
-        result = pdcl.run(stream, method, out=Path(out))
+    try:
+        with tempfile.TemporaryDirectory() as out:
+            result = pdcl.run(stream, method, out=Path(out))
+    except MissingData:
+        print(f"the data of {stream} are not here, so nothing is measured: pdcl data fetch {stream}")
+        return
     wall, cpu = (sum(column) for column in zip(*spent, strict=True))
     print(f"{stream}, {method}: {len(spent)} checkpoints at the default pace")
     print(f"wall  {wall:.3f} s of {result.cost['seconds']:.1f} s: {100 * wall / result.cost['seconds']:.2f} %")
