@@ -15,10 +15,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pdcl.errors import UsageError
 from pdcl.learners.gradients import flat_gradient, set_gradient
 from pdcl.learners.replay import Rehearsal
-from pdcl.learners.shares import check_fixed, share_evenly, share_fixed, task_rows
+from pdcl.learners.shares import check_filling, check_fixed, share_evenly, share_fixed, task_rows
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step
@@ -40,8 +39,7 @@ class AGEM(Rehearsal):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.filling not in FILLINGS:
-            raise UsageError(f"filling={self.filling!r} is unknown; choose one of {', '.join(FILLINGS)}")
+        check_filling(self.filling, FILLINGS)
 
     def prepare(self, spec: Spec) -> None:
         if self.filling == "fixed":

@@ -22,7 +22,7 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.learners.gradients import flat_gradient, set_gradient
 from pdcl.learners.replay import Remembering
-from pdcl.learners.shares import check_fixed, share_evenly, share_fixed
+from pdcl.learners.shares import check_filling, check_fixed, share_evenly, share_fixed
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step
@@ -49,8 +49,7 @@ class GEM(Remembering):
         super().__post_init__()
         if self.margin < 0 or self.ridge < 0:
             raise UsageError(f"margin={self.margin} and ridge={self.ridge} must not be negative")
-        if self.filling not in FILLINGS:
-            raise UsageError(f"filling={self.filling!r} is unknown; choose one of {', '.join(FILLINGS)}")
+        check_filling(self.filling, FILLINGS)
 
     def prepare(self, spec: Spec) -> None:
         if self.filling == "fixed":

@@ -37,6 +37,11 @@ def share_evenly(learner: Remembering, task: Task) -> None:
     held.replace(torch.cat(kept), **task_rows(learner, task, chosen))
 
 
+def check_filling(filling: str, known: tuple[str, ...]) -> None:
+    if filling not in known:
+        raise UsageError(f"filling={filling!r} is unknown; choose one of {', '.join(known)}")
+
+
 def check_fixed(name: str, spec: Spec) -> None:
     """A share fixed beforehand needs to know for how many."""
     if spec.tasks is None:
