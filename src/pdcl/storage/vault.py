@@ -107,7 +107,8 @@ class Vault:
         if content.get("format") not in (FORMAT, *OLDER.get(self.kind, ())):
             raise StateError(
                 f"{path} has format {content.get('format')!r}; this pdcl continues a {self.kind} of format {FORMAT}: "
-                f"use the pdcl that wrote it ({content.get('versions')}), or begin anew",
+                f"one of another wouldn't go on to the same result. Use the pdcl that wrote it "
+                f"({content.get('versions')}), or begin anew",
                 path,
             )
         parts, about = content.get("parts"), content.get("about")
