@@ -108,8 +108,9 @@ def of_stream(stream: Stream) -> Audit:
         ys += _decoded(targets, stream.spec.labels)
         tasks += [task.name] * len(x)
     columns = {"task": np.asarray(tasks)}
-    if all(task.test.groups is not None for task in stream.tasks):
-        columns["group"] = np.asarray([name for task in stream.tasks for name in stream.group_names(task.test)])
+    groups = [task.test.groups for task in stream.tasks if task.test.groups is not None]
+    if len(groups) == len(stream.tasks):
+        columns["group"] = np.asarray(stream.group_names(torch.cat(groups)))
     return Audit(stream.name, torch.cat(xs), np.asarray(ys), columns, tasks=tuple(task.name for task in stream.tasks))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from pdcl.streams.data import Data
 from pdcl.streams.transform import Transform
@@ -58,10 +59,9 @@ class Stream:
     options: dict[str, Any] = field(default_factory=dict)
     groups: tuple[Any, ...] = ()
 
-    def group_names(self, data: Data) -> list[Any]:
-        """The name of each sample's group; [] where there are no groups."""
-        codes = [] if data.groups is None else data.groups.tolist()
-        return [self.groups[code] for code in codes] if self.groups else codes
+    def group_names(self, codes: Tensor) -> list[Any]:
+        """The names of groups, by the numbers that the data has for them."""
+        return [self.groups[code] for code in codes.tolist()] if self.groups else codes.tolist()
 
     def for_tuning(self, share: float = 0.1, seed: int = 0) -> Stream:
         """The same stream with `share` of each task's training data in place of its test data.

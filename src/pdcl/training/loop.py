@@ -96,7 +96,11 @@ class Loop:
         score = self.history.class_il[-1][task.index]
         result = {"test": score, "tolerances": list(getattr(self.learner, "tolerances", []))}
         self.learner.lineage.note(task, self.stream.spec, settings, result, "learned")
-        self.learner.lineage.note_groups(self.stream.group_names(task.data))
+        self._note_groups(task)
+
+    def _note_groups(self, task: Task) -> None:
+        if task.data.groups is not None:
+            self.learner.lineage.note_groups(self.stream.group_names(task.data.groups.unique()))
 
     def learn(self, task: Task) -> History:
         """Learn one task that needn't be of the stream."""
@@ -125,7 +129,7 @@ class Loop:
         past = self.stream.tasks[: self.position.task]
         self.learner.lineage.entries, self.learner.lineage.pending = list(state["lineage"]), list(past)
         for task in past:
-            self.learner.lineage.note_groups(self.stream.group_names(task.data))
+            self._note_groups(task)
         self.learner.recall(past)
 
     def _learn(self, task: Task) -> None:
