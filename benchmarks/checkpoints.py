@@ -15,7 +15,7 @@ import torch
 
 import pdcl
 from pdcl.records import checkpoint
-from pdcl.streams.archive import MissingData
+from pdcl.streams.raw.archive import MissingData
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import pdcl
-from pdcl.reports.report import write_report
+from pdcl.reports.writing import write_report
 
 RUNS, WATCHED, EVENTS = 100, 500, 1_000_000
 BROWSER = os.environ.get("PDCL_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")

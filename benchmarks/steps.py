@@ -22,9 +22,9 @@ from torch import nn
 import pdcl
 from _turns import TURN, images, ratio, turns
 from pdcl.learners.catalog import method
+from pdcl.lifelong.learner import Learner
 from pdcl.streams.task import Stream, Task
 from pdcl.training.batches import batches
-from pdcl.training.learner import Learner
 
 STEPS = 1200
 BATCH = 10

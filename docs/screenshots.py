@@ -20,7 +20,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from pdcl.reports.report import write_report
+from pdcl.reports.writing import write_report
 
 IMAGES = Path(__file__).parent / "images"
 FLAGS = [

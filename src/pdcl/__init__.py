@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from pdcl.duality.tolerance import Relative as Relative
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
+    from pdcl.lifelong.learner import Learner as Learner
     from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
     from pdcl.running.run import run as run
     from pdcl.streams.catalog import load as stream  # noqa: F401
     from pdcl.streams.catalog import register_stream as register_stream
-    from pdcl.streams.given import from_tasks as from_tasks
-    from pdcl.streams.splitting import split as split
+    from pdcl.streams.class_split import split as split
     from pdcl.streams.task import Stream as Stream
+    from pdcl.streams.task_list import from_tasks as from_tasks
     from pdcl.training.batches import Batch as Batch
-    from pdcl.training.learner import Learner as Learner
     from pdcl.training.learner import Step as Step
     from pdcl.training.objective import Objective as Objective
     from pdcl.verdict.gate import gate as gate
@@ -35,7 +35,7 @@ _HOMES = {
     "Batch": "training.batches",
     "Fixed": "duality.tolerance",
     "Lagrangian": "duality.lagrangian",
-    "Learner": "training.learner",
+    "Learner": "lifelong.learner",
     "Objective": "training.objective",
     "PDCL": "learners.pdcl",
     "PerTask": "duality.tolerance",
@@ -43,14 +43,14 @@ _HOMES = {
     "Result": "running.result",
     "Step": "training.learner",
     "Stream": "streams.task",
-    "from_tasks": "streams.given",
+    "from_tasks": "streams.task_list",
     "gate": "verdict.gate",
     "prices": "verdict.prices",
     "load": "running.load",
     "register": "learners.catalog",
     "register_stream": "streams.catalog",
     "run": "running.run",
-    "split": "streams.splitting",
+    "split": "streams.class_split",
     "stream": "streams.catalog:load",
 }
 

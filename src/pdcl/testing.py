@@ -19,14 +19,14 @@ import numpy as np
 import torch
 
 from pdcl.errors import UsageError
-from pdcl.storage.nested import same
-from pdcl.storage.parts import as_parts, from_parts
+from pdcl.lifelong.learner import Learner
+from pdcl.storage.serialize import as_parts, from_parts, same
 from pdcl.streams.checks import check_stream
 from pdcl.streams.data import everything
-from pdcl.streams.given import from_tasks
 from pdcl.streams.task import Stream
-from pdcl.training.learner import Learner
-from pdcl.training.loop import Loop, Schedule, keep_nothing
+from pdcl.streams.task_list import from_tasks
+from pdcl.training.loop import Loop, keep_nothing
+from pdcl.training.schedule import Schedule
 
 SCHEDULE = Schedule(epochs=2, batch=8)
 DIMENSIONS = 6

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pdcl.cli import main
-from pdcl.streams import archive
-from pdcl.streams.sources import SOURCES
+from pdcl.streams.raw import archive
+from pdcl.streams.raw.sources import SOURCES
 
 
 @pytest.fixture

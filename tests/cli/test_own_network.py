@@ -9,7 +9,7 @@ import pytest
 
 from pdcl.cli import main
 from pdcl.errors import Interrupted, UsageError
-from pdcl.running.finished import recalled
+from pdcl.running.rebuild import recalled
 
 SOURCE = """
 from torch import nn
@@ -36,7 +36,7 @@ def test_a_run_with_ones_own_network_is_recorded_by_its_name_and_resumed_by_hand
     (whole,) = (tmp_path / "whole").iterdir()
     assert json.loads((whole / "config.json").read_text())["options"]["network"]["value"] == f"{own}:build"
 
-    from pdcl.running.keeping import Keeper
+    from pdcl.running.checkpointing import Keeper
 
     real, calls = Keeper.__call__, []
 

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from pdcl.learners.catalog import method
+from pdcl.lifelong.learner import Learner
 from pdcl.streams.synthetic import load
 from pdcl.streams.task import Stream
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Learner
-from pdcl.training.loop import Loop, Schedule
+from pdcl.training.loop import Loop
+from pdcl.training.schedule import Schedule
 
 Trained = Callable[..., Learner]
 

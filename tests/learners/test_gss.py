@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.learners.gss import GSS, draw_some, duels
-from pdcl.streams.given import from_tasks
+from pdcl.streams.task_list import from_tasks
 from pdcl.training.batches import batches
 
 

@@ -13,7 +13,8 @@ from pdcl.learners.pdcl import PDCL
 from pdcl.learners.plain import Finetune
 from pdcl.streams.catalog import load
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, ToleranceSet, Warned
-from pdcl.training.loop import Loop, Position, Schedule
+from pdcl.training.loop import Loop, Position
+from pdcl.training.schedule import Schedule
 
 
 def synthetic(**options):

@@ -12,16 +12,6 @@ import sys
 import sklearn.datasets  # noqa: F401
 import torch
 
-import pdcl.cli.display
-import pdcl.cli.resume
-import pdcl.cli.run
-import pdcl.learners.icarl
-import pdcl.learners.pdcl
-import pdcl.learners.plain
-import pdcl.running.load
-import pdcl.running.run
-import pdcl.training.lifelong
-import pdcl.training.models  # noqa: F401
 from pdcl.cli import main
 
 torch.set_num_threads(1)

@@ -21,7 +21,7 @@ from pdcl.errors import PdclError, StateError, UsageError
 from pdcl.records import checkpoint
 from pdcl.records.naming import safe
 from pdcl.running.resume import resume
-from pdcl.storage.nested import pack, same, unpack
+from pdcl.storage.serialize import pack, same, unpack
 from pdcl.storage.vault import Vault
 
 ODD_NUMBERS = [b"-1", b"1e400", b"99999999999", b"null", b"[]"]

@@ -13,9 +13,9 @@ from torch import nn
 import pdcl
 from pdcl.errors import PdclError, UsageError
 from pdcl.learners.catalog import method
-from pdcl.storage.nested import same
-from pdcl.training.growth import grow_outputs, logits
-from pdcl.training.learner import Learner
+from pdcl.lifelong.growth import grow_outputs
+from pdcl.lifelong.learner import Learner
+from pdcl.storage.serialize import same
 
 
 def _learner(name: str = "pdcl", network: Any = "mlp:16", **options: Any) -> Learner:
@@ -27,7 +27,7 @@ def _learner(name: str = "pdcl", network: Any = "mlp:16", **options: Any) -> Lea
 def _loss(learner: Learner, x: Any, y: Any) -> float:
     assert learner.spec is not None
     targets = torch.tensor([learner.spec.labels.index(label) for label in y.tolist()])
-    return float(learner.losses(logits(learner, torch.as_tensor(x)), targets).double().mean())
+    return float(learner.losses(learner.logits(torch.as_tensor(x)), targets).double().mean())
 
 
 @pytest.mark.parametrize("epochs", [1, 5, 60])
@@ -87,7 +87,7 @@ def test_recorded_outputs_grow_with_the_network(blobs: Any) -> None:
     old = learner.store["outputs"].clone()
     grow_outputs(learner, 4, torch.as_tensor(x))
     assert torch.equal(learner.store["outputs"][:, :2], old)
-    assert torch.equal(learner.store["outputs"][:, 2:], logits(learner, learner.store["x"])[:, 2:])
+    assert torch.equal(learner.store["outputs"][:, 2:], learner.logits(learner.store["x"])[:, 2:])
     learner.learn(*blobs(["a", "c"]), epochs=1)
 
 

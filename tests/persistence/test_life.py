@@ -15,7 +15,7 @@ import torch
 import pdcl
 from pdcl.errors import StateError
 from pdcl.learners.catalog import method
-from pdcl.storage.nested import same
+from pdcl.storage.serialize import same
 from pdcl.streams.hashes import sample_hashes
 
 TASKS = 24

@@ -14,12 +14,11 @@ from torch import nn
 import pdcl
 from pdcl.errors import Diverged, StateError, UsageError
 from pdcl.learners.replay import ER
+from pdcl.lifelong.save import APART
 from pdcl.storage import vault
-from pdcl.storage.nested import same
-from pdcl.storage.parts import as_parts, from_parts
+from pdcl.storage.serialize import as_parts, from_parts, same
 from pdcl.storage.vault import Vault
 from pdcl.streams.transform import Transform
-from pdcl.training.models import APART
 
 PdclErrors = (UsageError, StateError)
 

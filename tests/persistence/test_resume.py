@@ -13,10 +13,10 @@ import torch
 import pdcl
 from pdcl.errors import Interrupted, Locked, RecordError, RunFinished, StateError, UsageError
 from pdcl.records import checkpoint
-from pdcl.running.keeping import Pace
+from pdcl.running.checkpointing import Pace
 from pdcl.running.resume import resume
 from pdcl.storage.locking import Lock
-from pdcl.storage.nested import same
+from pdcl.storage.serialize import same
 from pdcl.testing import SITUATIONS, gaussian_stream
 from pdcl.training.events import Event, Stepped
 

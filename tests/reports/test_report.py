@@ -13,7 +13,7 @@ from pdcl.reports import holdings, pictures
 from pdcl.reports.command import command
 from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.page import embedded
-from pdcl.reports.report import details, report
+from pdcl.reports.writing import details, report
 
 HOSTILE = "</script><script>window.broken=1</script><img src=x onerror=window.broken=1>\u2028'\"&"
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import pdcl
-from pdcl.reports.report import write_report
+from pdcl.reports.writing import write_report
 
 CHARTS = ("accuracy", "partition", "duals", "slacks", "loss", "confusion", "map", "samples", "config")
 DRAWN = ("accuracy-memory", "forgetting-memory", "accuracy", "partition", "duals", "slacks", "loss", "confusion", "map")

@@ -8,8 +8,8 @@ import pytest
 
 from pdcl.errors import UsageError
 from pdcl.streams import load
-from pdcl.streams.archive import MissingData, WrongFile, cache_directory, locate, status
-from pdcl.streams.sources import SOURCES
+from pdcl.streams.raw.archive import MissingData, WrongFile, cache_directory, locate, status
+from pdcl.streams.raw.sources import SOURCES
 
 
 @pytest.fixture

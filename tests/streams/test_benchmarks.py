@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from pdcl.streams import Data, Stream, everything, load
-from pdcl.streams.archive import MissingData, locate, verify
 from pdcl.streams.benchmarks import organa, speech
-from pdcl.streams.preparing import Arrays, prepared
+from pdcl.streams.raw.archive import MissingData, locate, verify
+from pdcl.streams.raw.preparing import Arrays, prepared
 
 pytestmark = pytest.mark.slow
 

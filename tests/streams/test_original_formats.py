@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pdcl.streams.archive import Located, WrongFile
 from pdcl.streams.benchmarks import mnist, speech, tiny_imagenet
-from pdcl.streams.sources import TINY_IMAGENET
+from pdcl.streams.raw.archive import Located, WrongFile
+from pdcl.streams.raw.sources import TINY_IMAGENET
 
 image = pytest.importorskip("PIL.Image", reason="reading JPEGs needs Pillow")
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from pdcl.learners.plain import Finetune
-from pdcl.streams.splitting import split
+from pdcl.streams.class_split import split
 
 
 class Says(nn.Module):

@@ -12,7 +12,8 @@ import pytest
 
 import pdcl
 from pdcl.studies.whatif import Job, curve, solve
-from pdcl.training.loop import Loop, Schedule
+from pdcl.training.loop import Loop
+from pdcl.training.schedule import Schedule
 
 TOLERANCES = (0.6, 0.5)
 GAMMA = 0.04

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pdcl.verdict.evidence import verify
-from pdcl.verdict.report import CAVEAT
+from pdcl.verdict.outcome import CAVEAT
 
 PAGE = Path(__file__).parents[2] / "docs" / "gate.md"
 

@@ -9,7 +9,7 @@ import torch
 import pdcl
 from pdcl.errors import StateError, UsageError
 from pdcl.streams.audits import as_audit
-from pdcl.verdict.asking import Asked
+from pdcl.verdict.criteria import Asked
 from pdcl.verdict.evidence import BadEvidence, verify
 from pdcl.verdict.gate import Case
 

@@ -11,8 +11,8 @@ import torch
 import pdcl
 from pdcl.errors import UsageError
 from pdcl.verdict.ledger import LedgerError
+from pdcl.verdict.outcome import CAVEAT
 from pdcl.verdict.output import FORMATS
-from pdcl.verdict.report import CAVEAT
 
 
 @pytest.fixture

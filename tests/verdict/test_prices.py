@@ -7,9 +7,9 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.studies.reach import Level, Reach
+from pdcl.studies.attainable import Level, Reach
 from pdcl.studies.whatif import Solved, carry_out, curve, draw, solve, whatif
-from pdcl.training.loop import Schedule
+from pdcl.training.schedule import Schedule
 from pdcl.verdict.prices import is_moving
 
 OPTIONS = {"memory": 60, "epochs": 1, "batch": 20, "dual_steps": 20, "seed": 0}
@@ -71,8 +71,8 @@ def test_what_if_starts_where_the_run_stood(result):
         patch.setattr("pdcl.studies.whatif.carry_out", spy)
         whatif(result.path, 1, [0.1], workers=1)
     job = next(job for job in seen if job.change == 0)
-    from pdcl.running.finished import described
-    from pdcl.storage.parts import from_parts
+    from pdcl.running.rebuild import described
+    from pdcl.storage.serialize import from_parts
 
     learner, stream, schedule = described(result.path)
     learner.load_state_dict(from_parts(job.start)["learner"])

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pdcl.errors import UsageError
-from pdcl.streams.archive import cache_directory, directories, fetch, status, verify
+from pdcl.streams.raw.archive import cache_directory, directories, fetch, status, verify
 
 FAILED = 1
 Names = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME ...")]

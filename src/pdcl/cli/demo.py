@@ -13,8 +13,8 @@ from rich.table import Table
 from pdcl.metrics import interval
 from pdcl.records import compare, group, scan
 from pdcl.records.reading import read_result
-from pdcl.records.sheets import show
 from pdcl.records.table import Row
+from pdcl.records.tables import show
 
 SHOWN = "pdcl"
 BASELINES = ("er", "er-ring")

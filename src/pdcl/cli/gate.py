@@ -14,7 +14,7 @@ REFUSED, BROKEN, INTERRUPTED = 3, 4, 130
 def main(argv: list[str]) -> int:
     try:
         # Inside the guard, since an import may fail too.
-        from pdcl.cli.judging import judge
+        from pdcl.cli.gate_command import judge
 
         code = judge(argv)
         sys.stdout.flush()

@@ -31,7 +31,7 @@ class Report:
 def main(argv: Sequence[str] | None = None) -> int:
     options = tyro.cli(Report, args=argv, prog="pdcl report")
     from pdcl.errors import UsageError
-    from pdcl.reports.report import write_report
+    from pdcl.reports.writing import write_report
 
     if not options.directories:
         raise UsageError("name a directory that holds runs, such as the --out of `pdcl run`")

@@ -14,8 +14,7 @@ from rich.console import Console
 
 from pdcl.errors import UsageError
 from pdcl.records import Group, Survey, compare, group, survey
-from pdcl.records.render import render
-from pdcl.records.sheets import show
+from pdcl.records.tables import render, show
 
 
 @dataclass

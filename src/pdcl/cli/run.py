@@ -71,7 +71,7 @@ def _options(stream: str, method: str, argv: list[str]) -> tuple[dict[str, Any],
     from pdcl.learners.catalog import method as find
     from pdcl.running.options import standing
     from pdcl.streams.catalog import find as find_stream
-    from pdcl.training.loop import Schedule
+    from pdcl.training.schedule import Schedule
 
     entry, kind = find(method), find(method).load()
     find_stream(stream)

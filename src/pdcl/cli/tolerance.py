@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from pdcl.studies.reach import Level, Reach
+    from pdcl.studies.attainable import Level, Reach
 
 
 @dataclass
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
     from pdcl.duality.tolerance import as_tolerance
     from pdcl.errors import UsageError
     from pdcl.streams.catalog import load
-    from pdcl.studies.reach import reach
+    from pdcl.studies.attainable import reach
 
     try:
         stated = None if asked.tolerance is None else as_tolerance(asked.tolerance)

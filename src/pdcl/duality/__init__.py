@@ -16,7 +16,6 @@ from pdcl.duality.replay import (
     draw_stratified,
     draw_uniform,
 )
-from pdcl.duality.reservoir import Reservoir, reservoir_writes
 from pdcl.duality.selection import (
     balanced_quota,
     herding,
@@ -33,7 +32,6 @@ __all__ = [
     "Lagrangian",
     "PerTask",
     "Relative",
-    "Reservoir",
     "Tolerance",
     "affine_partition",
     "as_tolerance",
@@ -52,7 +50,6 @@ __all__ = [
     "infeasible",
     "nupi",
     "price",
-    "reservoir_writes",
     "ring_slots",
     "robust_weights",
     "sample_lagrangian",

@@ -15,9 +15,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from pdcl.learners.even_shares import check_filling, check_fixed, share_evenly, share_fixed, task_rows
 from pdcl.learners.gradients import flat_gradient, set_gradient
 from pdcl.learners.replay import Rehearsal
-from pdcl.learners.shares import check_filling, check_fixed, share_evenly, share_fixed, task_rows
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pdcl.learners.kinds import only_classification
 from pdcl.learners.replay import ER
 from pdcl.streams.task import Spec
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Step
+from pdcl.training.learner import Step, only_classification
 
 
 @dataclass(eq=False)

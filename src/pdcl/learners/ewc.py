@@ -19,13 +19,13 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pdcl.errors import UsageError
-from pdcl.learners.kinds import only_classification
+from pdcl.learners.anchors import Named, add_pull, anchored, fitted, named_parameters, zeros
 from pdcl.learners.per_sample import chunk_size, per_sample_gradients
-from pdcl.learners.quadratic import Named, add_pull, anchored, fitted, named_parameters, zeros
+from pdcl.lifelong.learner import Learner
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Learner, Step
+from pdcl.training.learner import Step, only_classification
 
 
 @dataclass(eq=False)

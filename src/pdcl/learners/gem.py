@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.learners.even_shares import check_filling, check_fixed, share_evenly, share_fixed
 from pdcl.learners.gradients import flat_gradient, set_gradient
 from pdcl.learners.replay import Remembering
-from pdcl.learners.shares import check_filling, check_fixed, share_evenly, share_fixed
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step

@@ -19,13 +19,12 @@ from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one
 
 from pdcl.duality.partition import uniform_partition
 from pdcl.duality.selection import herding
-from pdcl.learners.kinds import only_classification
+from pdcl.learners.even_shares import task_rows
 from pdcl.learners.replay import Remembering
-from pdcl.learners.shares import task_rows
 from pdcl.streams.data import Data, TensorData
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import EVALUATION_BATCH, Step
+from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification
 
 # Squared distances of unit vectors are at most 4.
 BEYOND_ALL = -5.0

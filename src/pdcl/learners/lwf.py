@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from pdcl.errors import UsageError
-from pdcl.learners.kinds import only_classification
+from pdcl.lifelong.learner import Learner
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import EVALUATION_BATCH, Learner, Step
+from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification
 from pdcl.training.objective import masked
 
 WARM_BATCH = 10

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.learners.gradients import trained
+from pdcl.networks import eval_mode
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 LARGEST = 2**25
@@ -91,12 +92,8 @@ def linear_layers(model: nn.Module) -> list[nn.Linear] | None:
 
 def per_sample_gradients(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> Gradients:
     """Gradients of `loss(model(x), y)` [n] by sample, in eval mode: samples must not influence each other."""
-    training = model.training
-    model.eval()
-    try:
+    with eval_mode(model):
         return _factored(model, x, y, loss) or explicit_gradients(model, x, y, loss)
-    finally:
-        model.train(training)
 
 
 def chunk_size(model: nn.Module) -> int:

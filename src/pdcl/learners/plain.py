@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pdcl.errors import UsageError
-from pdcl.learners.quadratic import fitted
+from pdcl.learners.anchors import fitted
+from pdcl.lifelong.learner import Learner
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, Joined
-from pdcl.training.learner import Learner, Step
+from pdcl.training.learner import Step
 
 
 @dataclass(eq=False)

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.memory import Memory
+from pdcl.lifelong.learner import Learner
+from pdcl.memory.store import Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches
-from pdcl.training.learner import EVALUATION_BATCH, Learner, Step
+from pdcl.training.learner import EVALUATION_BATCH, Step
 
 
 @dataclass(eq=False)

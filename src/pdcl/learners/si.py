@@ -16,10 +16,11 @@ from typing import ClassVar
 import torch
 
 from pdcl.errors import UsageError
-from pdcl.learners.quadratic import add_pull, anchored, fitted, named_parameters, zeros
+from pdcl.learners.anchors import add_pull, anchored, fitted, named_parameters, zeros
+from pdcl.lifelong.learner import Learner
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Learner, Step
+from pdcl.training.learner import Step
 
 
 @dataclass(eq=False)

@@ -23,15 +23,14 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 from pdcl.duality.selection import select
 from pdcl.errors import UsageError
-from pdcl.learners.kinds import only_classification
+from pdcl.learners.even_shares import task_rows
 from pdcl.learners.replay import Rehearsal
-from pdcl.learners.shares import task_rows
 from pdcl.learners.xder_terms import implant, mean_positive, supervised_contrast, untracked, violation
 from pdcl.learners.xder_views import strong_views
 from pdcl.streams.task import Spec, Task
 from pdcl.streams.transform import scaled
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Step
+from pdcl.training.learner import Step, only_classification
 
 PIECE = 256
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
@@ -26,7 +27,7 @@ BUILDERS = {
 LONG_SIGNAL = 1600
 SMALL_SIDE = 8
 
-__all__ = ["BUILDERS", "auto_name", "build", "has_batch_statistics"]
+__all__ = ["BUILDERS", "auto_name", "build", "eval_mode", "has_batch_statistics"]
 
 
 def build(name: str, shape: Sequence[int], outputs: int, **options: Any) -> Network:
@@ -55,6 +56,17 @@ def has_batch_statistics(module: nn.Module) -> bool:
     from torch.nn.modules.batchnorm import _BatchNorm
 
     return any(isinstance(layer, _BatchNorm) for layer in module.modules())
+
+
+@contextmanager
+def eval_mode(module: nn.Module) -> Iterator[None]:
+    """The module in eval mode, and afterwards in the mode that it had."""
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)
 
 
 def _nearest(name: str, known: Sequence[str] | dict[str, Any]) -> str:

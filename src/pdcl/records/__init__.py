@@ -1,6 +1,6 @@
 """A run on disk, and many runs as one table."""
 
-from pdcl.records.groups import Comparison, Group, compare, group
+from pdcl.records.aggregate import Comparison, Group, compare, group
 from pdcl.records.naming import run_name
 from pdcl.records.reading import read_config, read_events, read_result
 from pdcl.records.record import Record

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import PdclError, StateError
-from pdcl.storage.nested import BadState
-from pdcl.storage.parts import as_parts, from_parts
+from pdcl.storage.serialize import BadState, as_parts, from_parts
 from pdcl.storage.vault import Vault
 from pdcl.training.loop import Loop
 

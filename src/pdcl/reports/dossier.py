@@ -13,8 +13,8 @@ from pdcl.records import schema
 from pdcl.records.writing import finite
 from pdcl.reports import holdings
 from pdcl.reports.command import command
-from pdcl.reports.reading import Tail, read_object
 from pdcl.reports.story import Story
+from pdcl.reports.tail import Tail, read_object
 from pdcl.reports.thinning import rounded
 
 # The verdict of the gate, copied beside the run or in the evidence folder that was put there.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pdcl.errors import RecordError
 from pdcl.reports.pictures import is_image, outlines, strip
-from pdcl.reports.reading import opened
+from pdcl.reports.tail import opened
 from pdcl.reports.thinning import rounded
 
 FILE = "memory.safetensors"

@@ -6,7 +6,7 @@ import statistics
 from typing import Any
 
 from pdcl.streams.task import Stream
-from pdcl.training.sizes import portions
+from pdcl.training.schedule import portions
 
 
 def auto(stream: Stream) -> dict[str, Any]:

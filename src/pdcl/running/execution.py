@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pdcl.lifelong.learner import Learner
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
-from pdcl.running.keeping import DEFAULT, Keeper, Pace
+from pdcl.running.checkpointing import DEFAULT, Keeper, Pace
 from pdcl.running.result import Clock, Result, result_of
-from pdcl.running.saving import write_snapshot
 from pdcl.running.signals import Signals
+from pdcl.running.snapshot import write_snapshot
 from pdcl.storage.locking import Lock
 from pdcl.streams.task import Stream
 from pdcl.training.events import Event, Listener, RunBegan, RunEnded, Warned
-from pdcl.training.learner import Learner
-from pdcl.training.loop import Loop, Schedule
+from pdcl.training.loop import Loop
 from pdcl.training.placement import threads, threads_for
+from pdcl.training.schedule import Schedule
 
 
 @dataclass

@@ -9,14 +9,14 @@ from torch import nn
 
 from pdcl.errors import StateError, UsageError
 from pdcl.learners.catalog import methods
+from pdcl.lifelong.backbone import unchanged
+from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.lineage import Lineage
+from pdcl.lifelong.save import KIND, spec_from_json, transform_from_json
 from pdcl.networks.heads import widen
 from pdcl.records.checkpoint import fitting
-from pdcl.storage.parts import from_parts
+from pdcl.storage.serialize import from_parts
 from pdcl.storage.vault import MANIFEST, PREVIOUS, Held, Vault
-from pdcl.training.backbones import unchanged
-from pdcl.training.learner import Learner
-from pdcl.training.lineage import Lineage
-from pdcl.training.models import KIND, spec_from_json, transform_from_json
 
 
 def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: Any) -> Learner:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl import metrics
-from pdcl.training.learner import Learner
+from pdcl.lifelong.learner import Learner
 from pdcl.training.loop import History
 
 

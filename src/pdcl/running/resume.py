@@ -9,9 +9,9 @@ from typing import Any
 from pdcl.errors import RunFinished
 from pdcl.records import schema
 from pdcl.records.reading import read_config
+from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
-from pdcl.running.finished import described
-from pdcl.running.keeping import DEFAULT, Pace
+from pdcl.running.rebuild import described
 from pdcl.running.result import Result
 from pdcl.training.events import Listener
 

@@ -15,10 +15,11 @@ import torch
 
 from pdcl.errors import RunUnfinished, UsageError
 from pdcl.learners.catalog import Method, method
+from pdcl.lifelong.learner import Learner
 from pdcl.records.naming import run_name
 from pdcl.records.record import Record
+from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
-from pdcl.running.keeping import DEFAULT, Pace
 from pdcl.running.options import Options, check, plain, resolve
 from pdcl.running.presets import stream_options
 from pdcl.running.result import Result
@@ -26,8 +27,7 @@ from pdcl.streams.catalog import find, load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
 from pdcl.training.events import Listener
-from pdcl.training.learner import Learner
-from pdcl.training.loop import Schedule
+from pdcl.training.schedule import Schedule
 
 _SCHEDULE = tuple(f.name for f in fields(Schedule))
 

@@ -90,3 +90,14 @@ def reported(path: Path) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Add a line and wait until the disk has it; half a line that a crash left is cut off first."""
+    with path.open("a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.seek(0, os.SEEK_END)
+        file.write(line + b"\n")
+        file.flush()
+        os.fsync(file.fileno())

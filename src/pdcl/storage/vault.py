@@ -19,7 +19,7 @@ from typing import Any
 
 from pdcl.errors import StateError
 from pdcl.storage import disk
-from pdcl.storage.nested import BadState, json_bytes, json_in
+from pdcl.storage.serialize import BadState, json_bytes, json_in
 
 MANIFEST = "manifest.json"
 NEXT, READY, PREVIOUS = ".next", ".ready", "previous"

@@ -21,11 +21,11 @@ _HOMES = {
     "check_stream": "checks",
     "check_task": "checks",
     "everything": "data",
-    "from_tasks": "given",
-    "hold_out": "holding",
+    "from_tasks": "task_list",
+    "hold_out": "held_out",
     "load": "catalog",
     "register_stream": "catalog",
-    "split": "splitting",
+    "split": "class_split",
 }
 
 __all__ = sorted(_HOMES)

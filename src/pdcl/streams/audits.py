@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pdcl.streams.archive import cache_directory
 from pdcl.streams.checks import BadData
 from pdcl.streams.data import everything
-from pdcl.streams.reading import Column, column, inputs_of
+from pdcl.streams.raw.archive import cache_directory
+from pdcl.streams.samples import Column, column, inputs_of
 from pdcl.streams.task import Stream
 
 SAMPLES = "samples.npz"

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
-from pdcl.streams.sources import MNIST, ORGANA, SPEECH, TINY_IMAGENET, Source
+from pdcl.streams.raw.sources import MNIST, ORGANA, SPEECH, TINY_IMAGENET, Source
 
 if TYPE_CHECKING:
     from pdcl.streams.task import Stream

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from pdcl.streams.splitting import split
+from pdcl.streams.class_split import split
 from pdcl.streams.task import Stream
 from pdcl.streams.transform import Transform
 

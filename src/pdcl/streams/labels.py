@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pdcl.streams.checks import BadData
-from pdcl.streams.reading import Column
+from pdcl.streams.samples import Column
 
 
 def labels_in(targets: Column, where: str = "y") -> list[Any]:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pdcl.streams.checks import BadData
-from pdcl.streams.given import from_tasks
 from pdcl.streams.task import Stream
+from pdcl.streams.task_list import from_tasks
 from pdcl.streams.transform import Transform
 
 Floats = npt.NDArray[np.float64]

@@ -69,7 +69,7 @@ class Stream:
         Nothing that the result fetches is test data of the original, and no group is divided. Its options say
         `held_out`, by which `load` makes it again.
         """
-        from pdcl.streams.holding import hold_out_all
+        from pdcl.streams.held_out import hold_out_all
 
         options = {**self.options, "held_out": share, **({"held_out_seed": seed} if seed else {})}
         return replace(self, tasks=hold_out_all(self.tasks, share, seed), options=options)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from pdcl.studies.reading import only
 from pdcl.studies.spec import RunSpec
 from pdcl.studies.study import Study
+from pdcl.studies.toml_table import only
 
 
 def chosen_by(study: Study, words: Iterable[str]) -> Callable[[RunSpec], bool]:

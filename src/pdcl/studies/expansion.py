@@ -8,9 +8,9 @@ from typing import Any
 from pdcl.errors import UsageError
 from pdcl.learners.catalog import Method, method
 from pdcl.running.presets import stream_options
-from pdcl.studies.reading import only, product
 from pdcl.studies.spec import RunSpec
 from pdcl.studies.study import OnStream, Study
+from pdcl.studies.toml_table import only, product
 
 Chosen = Mapping[tuple[str, str], Mapping[str, Any]]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import UsageError
-from pdcl.studies.reading import Table, axes, names, numbers, only, product, tables
 from pdcl.studies.study import OnStream, Study, Tuning, Variant
+from pdcl.studies.toml_table import Table, axes, names, numbers, only, product, tables
 
 SECTIONS = ("study", "options", "grid", "methods", "streams", "variants", "tune")
 

@@ -17,13 +17,14 @@ import torch
 
 from pdcl.errors import UsageError
 from pdcl.records.checkpoint import APART
-from pdcl.running.finished import described
-from pdcl.storage.parts import as_parts, from_parts
+from pdcl.running.rebuild import described
+from pdcl.storage.serialize import as_parts, from_parts
 from pdcl.streams.data import everything
 from pdcl.streams.task import Stream, Task
 from pdcl.training.batches import seeded
 from pdcl.training.events import DualsMoved, Event
-from pdcl.training.loop import Loop, Schedule
+from pdcl.training.loop import Loop
+from pdcl.training.schedule import Schedule
 
 CHANGES = (-0.5, -0.25, 0.25, 0.5, 1.0)
 SETTLED = 0.5

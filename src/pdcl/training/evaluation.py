@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pdcl.networks import eval_mode
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Task
-from pdcl.training.learner import EVALUATION_BATCH, Learner
+from pdcl.training.learner import EVALUATION_BATCH, Trainable
 from pdcl.training.objective import masked
 
 
@@ -24,28 +25,26 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluate(learner: Learner, tasks: Sequence[Task]) -> Evaluation:
+def evaluate(learner: Trainable, tasks: Sequence[Task]) -> Evaluation:
     """Evaluate in eval mode; the learner's mode is restored."""
     assert learner.spec is not None
     classifies = learner.spec.kind == "classification"
     size = learner.spec.outputs
     confusion = torch.zeros(size, size, dtype=torch.long) if classifies else None
     class_il, task_il = [], []
-    training = learner.model.training
-    learner.model.eval()
     for task in tasks:
-        scores, targets = predictions(learner, task.test)
+        with eval_mode(learner.model):
+            scores, targets = predictions(learner, task.test)
         class_il.append(_mean(learner.goal.score(scores, targets)))
         own = masked(scores, task.classes) if classifies else scores
         task_il.append(_mean(learner.goal.score(own, targets)))
         if confusion is not None:
             cells = targets * size + scores.argmax(1)
             confusion += torch.bincount(cells, minlength=size * size).reshape(size, size)
-    learner.model.train(training)
     return Evaluation(class_il, task_il, confusion)
 
 
-def predictions(learner: Learner, data: Data) -> tuple[Tensor, Tensor]:
+def predictions(learner: Trainable, data: Data) -> tuple[Tensor, Tensor]:
     """Scores and targets of a whole data set, on the CPU, read in pieces."""
     scores, targets = [], []
     for index in everything(data).split(EVALUATION_BATCH):

@@ -1,4 +1,4 @@
-"""The learner contract: what every method is, on one screen.
+"""What the loop trains: the contract that every method keeps, on one screen.
 
 A learner owns its network, optimiser, memory and generator; the loop owns order, epochs, evaluation and events.
 Only `step` must be written. Fields of the dataclass are the method's options, on the command line, in studies and in
@@ -11,29 +11,31 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from pdcl.errors import Diverged, UsageError
-from pdcl.memory import Memory
-from pdcl.networks import has_batch_statistics
+from pdcl.memory.store import Memory
+from pdcl.networks import eval_mode, has_batch_statistics
 from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
 from pdcl.networks.named import build_named
 from pdcl.streams.data import Data
-from pdcl.streams.task import Spec, Task
-from pdcl.streams.transform import Transform
-from pdcl.training import growth
+from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Listener, ignore
-from pdcl.training.lineage import Lineage
 from pdcl.training.objective import OBJECTIVES, Objective
 from pdcl.training.placement import autocast, device_of
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 EVALUATION_BATCH = 1000
+
+
+def only_classification(method: str, spec: Spec) -> None:
+    """Refuse streams that have no classes."""
+    if spec.kind != "classification":
+        raise UsageError(f"{method!r} is defined for classification, and this stream is {spec.kind}; use er or pdcl")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Step:
 
 
 @dataclass(eq=False)
-class Learner(ABC):
+class Trainable(ABC):
     """A network that learns tasks one after another by one method.
 
     network: a module that gives logits, or a name: auto, linear, mlp:100-100, mlp-glorot, cnn, audio, resnet18:20; on
@@ -86,9 +88,6 @@ class Learner(ABC):
         self.emit: Listener = ignore
         self.tasks_learned = 0
         self.generator = seeded(self.seed, 1)
-        self.lineage = Lineage()
-        self.reading = Transform()
-        self.backbone_hash: str | None = None
 
     def prepare(self, spec: Spec) -> None:
         """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
@@ -133,6 +132,16 @@ class Learner(ABC):
     def end(self, task: Task) -> None:  # noqa: B027
         """The task is over; its data is still here, for the last time."""
 
+    def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:  # noqa: B027
+        """The loop has learned and measured a task of a stream; a long-lived learner enters it in its lineage."""
+
+    def notes(self) -> list[dict[str, Any]]:
+        """What `note` has entered so far."""
+        return []
+
+    def restore_notes(self, notes: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:  # noqa: B027
+        """Resuming: take over notes on these tasks of the stream."""
+
     def recall(self, tasks: Sequence[Task]) -> None:  # noqa: B027
         """Resuming: these tasks were learned before. Only a method that keeps whole tasks needs to know."""
 
@@ -149,7 +158,7 @@ class Learner(ABC):
     def grown(self, before: int) -> None:
         """The network has more outputs than before: recorded outputs get what it gives for the new ones."""
         if self.store is not None and "outputs" in self.store.columns:
-            self.store.widen("outputs", growth.logits(self, self.store["x"])[:, before:])
+            self.store.widen("outputs", self.logits(self.store["x"])[:, before:])
 
     def final_duals(self) -> list[float]:
         """λ_k of every past task at the end of a task, then the artificial one; [] where a method has none."""
@@ -206,12 +215,14 @@ class Learner(ABC):
     @torch.no_grad()
     def evaluated(self, x: Tensor) -> Tensor:
         """Scores of many raw inputs in eval mode, in pieces."""
-        training = self.model.training
-        self.model.eval()
-        try:
+        with eval_mode(self.model):
             return torch.cat([self.scores(part.to(self.place)) for part in x.split(EVALUATION_BATCH)])
-        finally:
-            self.model.train(training)
+
+    @torch.no_grad()
+    def logits(self, x: Tensor) -> Tensor:
+        """Outputs of the network in eval mode, whatever the method's scores are."""
+        with eval_mode(self.model):
+            return torch.cat([self.outputs(part.to(self.place), augment=False) for part in x.split(EVALUATION_BATCH)])
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that determines this learner's future, as tensors and JSON values."""
@@ -236,51 +247,3 @@ class Learner(ABC):
         self.tasks_learned = state["tasks_learned"]
         for name in self.persistent:
             setattr(self, name, state["method"][name])
-
-    def read_with(self, transform: Transform) -> None:
-        """How raw inputs are read before a backbone sees them."""
-        self.reading = transform
-
-    def learn(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
-        """Learn one task: `learn(x, y, name="2026-12")`. Labels are any integers or strings, new ones included.
-
-        name; test: (x, y) to score afterwards; groups: one per sample; epochs, batch: otherwise by size; grow: widens
-        the network in place of our own rule; kind, transform: of the first task; listener: hears the events. audit: a
-        directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
-        """
-        from pdcl.training import lifelong
-
-        return lifelong.learn(self, x, y, **options)
-
-    def adopt(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
-        """Enter data that the network knows already as a past task; no weight changes.
-
-        name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups.
-        """
-        from pdcl.training import lifelong
-
-        return lifelong.adopt(self, x, y, **options)
-
-    def predict(self, x: Any) -> Any:
-        """The label of every sample, as the user writes it."""
-        from pdcl.training import lifelong
-
-        return lifelong.predict(self, x)
-
-    def evaluate(self, x: Any, y: Any = None) -> float:
-        """The mean score on these samples: accuracy, where there are classes."""
-        from pdcl.training import lifelong
-
-        return lifelong.evaluate(self, x, y)
-
-    def save(self, path: str | Path) -> Path:
-        """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten."""
-        from pdcl.training import models
-
-        return models.save(self, Path(path))
-
-    def export(self, path: str | Path) -> Path:
-        """Write the network alone, as `m.onnx` or `m.pt2`, checked against torch, with its labels beside it."""
-        from pdcl.training import exporting
-
-        return exporting.export(self, Path(path))

@@ -16,26 +16,8 @@ from pdcl.streams.task import Stream, Task
 from pdcl.training.batches import Joined, batches, epoch_order, seeded
 from pdcl.training.evaluation import evaluate
 from pdcl.training.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
-from pdcl.training.learner import Learner
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long and in what portions a task is trained.
-
-    epochs: passes over each task's data
-    batch: samples of the current task per step
-    """
-
-    epochs: int = 1
-    batch: int = 10
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 1:
-            raise UsageError(f"epochs={self.epochs} and batch={self.batch} must be at least 1")
-
-    def steps(self, samples: int) -> int:
-        return self.epochs * -(-samples // self.batch)
+from pdcl.training.learner import Trainable
+from pdcl.training.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -66,7 +48,7 @@ def keep_nothing(loop: Loop) -> None:
 class Loop:
     """One learner through one stream. `keep` is offered the loop after every step and every task."""
 
-    learner: Learner
+    learner: Trainable
     stream: Stream
     schedule: Schedule
     listener: Listener = ignore
@@ -95,12 +77,7 @@ class Loop:
         settings = {"epochs": self.schedule.epochs, "batch": self.schedule.batch, "stream": self.stream.name}
         score = self.history.class_il[-1][task.index]
         result = {"test": score, "tolerances": list(getattr(self.learner, "tolerances", []))}
-        self.learner.lineage.note(task, self.stream.spec, settings, result, "learned")
-        self._note_groups(task)
-
-    def _note_groups(self, task: Task) -> None:
-        if task.data.groups is not None:
-            self.learner.lineage.note_groups(self.stream.group_names(task.data.groups.unique()))
+        self.learner.note(task, self.stream, settings, result)
 
     def learn(self, task: Task) -> History:
         """Learn one task that needn't be of the stream."""
@@ -116,7 +93,7 @@ class Loop:
             "history": asdict(self.history),
             "meter": {"total": self._meter.total, "count": self._meter.count},
             "random": randomness(),
-            "lineage": self.learner.lineage.entries,
+            "lineage": self.learner.notes(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -127,9 +104,7 @@ class Loop:
         self._meter = _Meter(state["meter"]["total"], state["meter"]["count"])
         self._random = state["random"]
         past = self.stream.tasks[: self.position.task]
-        self.learner.lineage.entries, self.learner.lineage.pending = list(state["lineage"]), list(past)
-        for task in past:
-            self._note_groups(task)
+        self.learner.restore_notes(state["lineage"], self.stream, past)
         self.learner.recall(past)
 
     def _learn(self, task: Task) -> None:

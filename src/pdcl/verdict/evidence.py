@@ -19,15 +19,15 @@ import numpy as np
 
 from pdcl.errors import PdclError, UsageError
 from pdcl.storage.disk import read_regular, reported, write_whole
-from pdcl.streams.reading import Column
-from pdcl.verdict.asking import Asked
+from pdcl.streams.samples import Column
+from pdcl.verdict.advice import labels_of
+from pdcl.verdict.criteria import Asked
 from pdcl.verdict.deciding import decide
 from pdcl.verdict.gate import Case, model_hash
 from pdcl.verdict.ledger import Ledger, checked
-from pdcl.verdict.levers import labels_of
 from pdcl.verdict.measuring import Outcomes, membership_by, rows
+from pdcl.verdict.outcome import Verdict
 from pdcl.verdict.output import as_json, as_junit, as_markdown
-from pdcl.verdict.report import Verdict
 
 MANIFEST = "manifest.json"
 

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 
 from pdcl.errors import UsageError
+from pdcl.lifelong.learner import Learner
 from pdcl.records.schema import CONFIG
-from pdcl.running.finished import recalled
 from pdcl.running.load import load
-from pdcl.storage.nested import pack, tensor_bytes
+from pdcl.running.rebuild import recalled
+from pdcl.storage.serialize import pack, tensor_bytes
 from pdcl.streams.audits import Audit, as_audit
-from pdcl.streams.reading import Column, column
-from pdcl.training.learner import Learner
-from pdcl.verdict.asking import Asked, criteria_of
+from pdcl.streams.samples import Column, column
+from pdcl.verdict.advice import labels_of, levers
+from pdcl.verdict.criteria import Asked, criteria_of
 from pdcl.verdict.deciding import Row, decide
 from pdcl.verdict.leakage import check_unseen
 from pdcl.verdict.ledger import Ledger
-from pdcl.verdict.levers import labels_of, levers
 from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows
-from pdcl.verdict.report import Verdict
+from pdcl.verdict.outcome import Verdict
 
 # What stands for groups that are no column of the audit set.
 GIVEN = "given"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pdcl.errors import UsageError
+from pdcl.lifelong.learner import Learner
 from pdcl.streams.audits import Audit
 from pdcl.streams.hashes import name_hashes, sample_hashes
-from pdcl.streams.reading import Column
-from pdcl.training.learner import Learner
+from pdcl.streams.samples import Column
 
 SHOWN = 5
 

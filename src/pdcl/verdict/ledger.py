@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import Locked, PdclError, UsageError
-from pdcl.storage.appending import append_line
-from pdcl.storage.disk import read_regular, reported
+from pdcl.storage.disk import append_line, read_regular, reported
 from pdcl.storage.locking import Lock
 
 PATIENCE_SECONDS = 60.0

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.lifelong.backbone import unchanged
+from pdcl.lifelong.learner import Learner
 from pdcl.streams.audits import Audit
 from pdcl.streams.checks import BadData
 from pdcl.streams.labels import encode
-from pdcl.streams.reading import Column
-from pdcl.training.backbones import unchanged
-from pdcl.training.learner import Learner
-from pdcl.verdict.asking import Criterion
+from pdcl.streams.samples import Column
 from pdcl.verdict.bounds import Floats
+from pdcl.verdict.criteria import Criterion
 from pdcl.verdict.deciding import Row
 from pdcl.verdict.estimates import Estimate, Mean, Rate
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pdcl.verdict.asking import CRITERIA
+from pdcl.verdict.criteria import CRITERIA
 from pdcl.verdict.deciding import FAIL, PASS, UNDECIDED, Judged
-from pdcl.verdict.report import CAVEAT, Verdict
+from pdcl.verdict.outcome import CAVEAT, Verdict
 
 STYLES = {PASS: "bold green", FAIL: "bold red", UNDECIDED: "bold yellow"}
 HEADINGS = ("group", "samples", "measured", "limit", "estimate", "bounds", "verdict")

@@ -14,12 +14,13 @@ import torch
 
 from pdcl.duality.prices import price
 from pdcl.errors import RecordError, UsageError
+from pdcl.lifelong.learner import Learner
+from pdcl.networks import eval_mode
 from pdcl.records.reading import read_config, read_events
-from pdcl.running.finished import recalled
+from pdcl.running.rebuild import recalled
 from pdcl.running.result import Result
 from pdcl.streams.task import Stream
 from pdcl.training.evaluation import predictions
-from pdcl.training.learner import Learner
 
 STEP = 0.01
 STEADY = 0.05
@@ -156,9 +157,8 @@ def _names(stream: Stream | None, count: int) -> list[str]:
 
 def _beyond_memory(learner: Learner, stream: Stream, count: int, unit: str) -> list[float | None]:
     """What every past task has on its test data, in the unit of its tolerance."""
-    learner.model.eval()
     measure = learner.goal.error if unit == "error" else learner.goal.loss
-    with torch.no_grad():
+    with torch.no_grad(), eval_mode(learner.model):
         found = [measure(*predictions(learner, task.test)) for task in stream.tasks[:count]]
     return [float(values.double().mean()) for values in found]
 

@@ -16,7 +16,7 @@ from pdcl.reports.dossier import read_story
 from pdcl.reports.figures import runs, sweeps
 from pdcl.reports.figures.style import save
 from pdcl.reports.holdings import read_holdings
-from pdcl.reports.report import find
+from pdcl.reports.writing import find
 
 
 @dataclass

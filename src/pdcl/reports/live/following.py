@@ -19,8 +19,8 @@ from pdcl.records import schema
 from pdcl.records.table import DEPTH
 from pdcl.reports.dossier import Detail, Files, dossier, identity, read_files
 from pdcl.reports.holdings import chart, read_holdings
-from pdcl.reports.reading import Tail, opened
 from pdcl.reports.story import Story
+from pdcl.reports.tail import Tail, opened
 
 MOST_RUNS = 5000
 # Seconds without a new event after which a run counts as stopped, unless its process holds the lock.

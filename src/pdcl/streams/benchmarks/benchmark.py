@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
+from pdcl.streams.class_split import by_class, named, plan_classes
 from pdcl.streams.data import TensorData
 from pdcl.streams.labels import encode
-from pdcl.streams.preparing import Arrays, Prepared
-from pdcl.streams.splitting import by_class, named, plan_classes
+from pdcl.streams.raw.preparing import Arrays, Prepared
 from pdcl.streams.task import Stream
 from pdcl.streams.transform import Transform
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pdcl.streams.archive import Located, WrongFile
 from pdcl.streams.benchmarks.benchmark import benchmark
-from pdcl.streams.preparing import Arrays, prepared
+from pdcl.streams.raw.archive import Located, WrongFile
+from pdcl.streams.raw.preparing import Arrays, prepared
 from pdcl.streams.task import Stream
 from pdcl.streams.transform import Transform
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pdcl.streams.archive import Located
 from pdcl.streams.benchmarks.benchmark import benchmark
-from pdcl.streams.preparing import Arrays, prepared
+from pdcl.streams.raw.archive import Located
+from pdcl.streams.raw.preparing import Arrays, prepared
 from pdcl.streams.task import Stream
 from pdcl.streams.transform import Transform
 

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pdcl.errors import UsageError
-from pdcl.streams.archive import Located, WrongFile
 from pdcl.streams.benchmarks.benchmark import benchmark
-from pdcl.streams.preparing import Arrays, prepared
+from pdcl.streams.raw.archive import Located, WrongFile
+from pdcl.streams.raw.preparing import Arrays, prepared
+from pdcl.streams.raw.unpacking import members
 from pdcl.streams.task import Stream
 from pdcl.streams.transform import Transform
-from pdcl.streams.unpacking import members
 
 CLASSES = 40
 SIDE = 64

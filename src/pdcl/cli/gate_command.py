@@ -1,0 +1,137 @@
+"""What `pdcl gate` does, once its exit codes are safe."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+from pdcl.cli.building import own_network
+from pdcl.errors import UsageError
+
+ABOUT = """Does this model keep its limits? PASS (exit 0), FAIL (1) or UNDECIDED (2), with known confidence.
+
+  pdcl gate model/ --audit audit/ --max-error 0.05
+  pdcl gate model/ --audit audit/ --max-error 0.05 --by class --groups patient --evidence evidence/2026-12
+  pdcl gate --audit audit/ --max-error 0.05 --plan        what so many samples can certify; no look is taken
+  pdcl gate --verify evidence/2026-12                     recompute a verdict"""
+
+
+@dataclass
+class Gate:
+    model: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")] = None
+    """Where a learner was saved."""
+    audit: Annotated[str | None, tyro.conf.arg(metavar="DIR|STREAM")] = None
+    """Directory with samples.npz (x, y and columns), or a stream, whose test data is taken."""
+    max_error: float | None = None
+    """Limit on the error rate of every group, such as 0.05."""
+    max_loss: float | None = None
+    """Limit on the mean loss, clipped at --clip."""
+    min_sensitivity: float | None = None
+    """Limit from below on the sensitivity of every class."""
+    min_specificity: float | None = None
+    """Limit from below on the specificity of every class."""
+    limit: Annotated[tuple[str, ...], tyro.conf.arg(metavar="GROUP=VALUE ...")] = ()
+    """Limits of groups that have their own."""
+    by: Annotated[str, tyro.conf.arg(metavar="task|class|COLUMN|all")] = "auto"
+    """What the groups are; auto: task where the audit set has that column."""
+    groups: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    """Column whose samples are not independent: patient, speaker."""
+    confidence: float | None = None
+    """Of all planned looks together (0.95); fixed at the first look."""
+    looks: int | None = None
+    """How many looks this audit set will ever get (1); fixed at the first look."""
+    clip: float | None = None
+    """Where losses are cut off (4.605: less than 1 % for the right class)."""
+    ledger: Path | None = None
+    """Where looks are counted, if not beside the audit set."""
+    evidence: Path | None = None
+    """New directory for all that the verdict rests on."""
+    samples: bool = True
+    """Keep the audit samples in the evidence; --no-samples leaves their content out."""
+    network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None
+    """Function that builds the model's own network."""
+    format: Literal["table", "json", "md", "junit"] = "table"
+    """How to print the verdict."""
+    plan: bool = False
+    """Say what the audit set can certify by its size, without a look."""
+    verify: Annotated[Path | None, tyro.conf.arg(metavar="EVIDENCE")] = None
+    """Recompute a verdict from its evidence, and from MODEL where given."""
+
+
+def judge(argv: list[str]) -> int:
+    config = (tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff)
+    asked = tyro.cli(Gate, args=argv, prog="pdcl gate", description=ABOUT, config=config)
+    if asked.verify is not None:
+        return _verify(asked)
+    if asked.audit is None:
+        raise UsageError("--audit is missing: a directory with samples.npz, or a stream")
+    if asked.plan:
+        return _plan(asked)
+    if asked.model is None:
+        raise UsageError("MODEL is missing: where the learner was saved")
+    return _gate(asked)
+
+
+def _gate(asked: Gate) -> int:
+    from pdcl.verdict.gate import gate
+    from pdcl.verdict.output import FORMATS, show
+
+    assert asked.model is not None
+    verdict = gate(
+        asked.model, asked.audit, max_error=asked.max_error, max_loss=asked.max_loss,
+        min_sensitivity=asked.min_sensitivity, min_specificity=asked.min_specificity, limits=limits(asked.limit),
+        by=asked.by, groups=asked.groups, confidence=asked.confidence, looks=asked.looks, clip=asked.clip,
+        ledger=asked.ledger, evidence=asked.evidence, samples=asked.samples, network=own_network(asked.network),
+    )  # fmt: skip
+    if asked.format == "table":
+        show(verdict)
+    else:
+        sys.stdout.write(FORMATS[asked.format](verdict))
+    notes = Console(stderr=asked.format != "table", highlight=False, soft_wrap=True)
+    if asked.evidence is not None:
+        notes.print(f"evidence: {asked.evidence}", markup=False)
+        notes.print(f"next: pdcl gate --verify {asked.evidence}", markup=False)
+    else:
+        notes.print(f"next: {verdict.command} --evidence evidence", markup=False)
+    return verdict.exit_code
+
+
+def _plan(asked: Gate) -> int:
+    from pdcl.verdict.planning import plan_text
+
+    sys.stdout.write(plan_text(asked.audit, asked.by, asked.groups, asked.confidence, asked.looks, asked.max_error))
+    return 0
+
+
+def _verify(asked: Gate) -> int:
+    from pdcl.verdict.evidence import verify
+    from pdcl.verdict.outcome import CODES
+    from pdcl.verdict.reopen import recalled
+
+    assert asked.verify is not None
+    case = None
+    if asked.model is not None:
+        case = recalled(asked.verify, asked.model, asked.audit, own_network(asked.network))
+    verdict = verify(asked.verify, case)
+    from_what = "outcomes and ledger" if case is None else "outcomes, ledger, model and audit set"
+    print(f"{verdict['verdict']}: recomputed from {from_what}; all agrees ({asked.verify})")
+    return CODES[str(verdict["verdict"])]
+
+
+def limits(pairs: tuple[str, ...]) -> dict[str, float]:
+    """`GROUP=VALUE` words."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise UsageError(f"--limit {pair!r} must be GROUP=VALUE, such as --limit 'owl=0.1'")
+    return found

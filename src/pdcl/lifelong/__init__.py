@@ -1,0 +1,1 @@
+"""A learner that lives for years: learn, adopt, grow, save, export, and the lineage of all of it."""

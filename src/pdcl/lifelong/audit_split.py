@@ -1,0 +1,121 @@
+"""Part of a task set aside before it is learned, as audit data: in a directory of its own, on a budget of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Subset
+
+from pdcl.errors import UsageError
+from pdcl.storage.disk import reported, write_whole
+from pdcl.streams.audits import SAMPLES, Audit, read_audit
+from pdcl.streams.checks import BadData
+from pdcl.streams.held_out import draw_share
+from pdcl.streams.samples import Column, Samples, column, inputs_of
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What went to the audit set at `place`: `samples` of this task, `total` of all tasks, at most `budget`.
+
+    `certifies` is the smallest error rate that this task's samples can ever certify: at 95 %, in one look, with no
+    error among them.
+    """
+
+    place: str
+    samples: int
+    total: int
+    budget: int | None
+    certifies: float
+
+
+def set_aside(
+    samples: Samples, place: str | Path, task: str, share: float = 0.1, budget: int | None = None, seed: int = 0
+) -> tuple[Samples, Aside]:
+    """What is left to learn from, and what went to the audit set. Groups go as a whole.
+
+    The same call again sets the same samples aside, and none twice.
+    """
+    path = Path(place)
+    held = read_audit(path) if (path / SAMPLES).exists() else None
+    mask = _chosen(samples, share, _room(held, task, budget, path), seed)
+    chosen, rest = _taken(samples, mask), _taken(samples, ~mask)
+    x = _inputs(chosen)
+    columns = {"task": np.full(len(chosen), task)}
+    if chosen.groups is not None:
+        columns["group"] = np.asarray([str(group) for group in chosen.groups.tolist()])
+    audit = _written(path, held, {"x": x.numpy(), "y": chosen.targets, **columns})
+    own = int((audit.columns["task"].astype(str) == task).sum())
+    units = own if chosen.groups is None else len(np.unique(chosen.groups))
+    return rest, Aside(str(path), own, len(audit), budget, 1 - LEVEL ** (1 / units))
+
+
+def _room(held: Audit | None, task: str, budget: int | None, path: Path) -> int | None:
+    """How many samples the budget still has room for; those of this very task, set aside before, count as room."""
+    if budget is None:
+        return None
+    other = 0 if held is None else int((held.columns["task"].astype(str) != task).sum())
+    if other >= budget:
+        raise UsageError(f"the audit set {path} holds {other} samples and its budget is {budget}; give it more")
+    return budget - other
+
+
+def _chosen(samples: Samples, share: float, room: int | None, seed: int) -> Tensor:
+    targets = samples.targets
+    strata = np.unique(targets, return_inverse=True)[1] if targets.ndim == 1 and targets.dtype.kind != "f" else None
+    codes = torch.zeros(len(samples), dtype=torch.int64) if strata is None else torch.as_tensor(strata)
+    groups = None
+    if samples.groups is not None:
+        groups = torch.as_tensor(np.unique(samples.groups.astype(str), return_inverse=True)[1])
+    if room is not None:
+        share = min(share, room / len(samples))
+    mask = draw_share(codes, groups, share, seed)
+    if not mask.any():
+        raise BadData(
+            f"nothing of {len(samples)} samples can be set aside without dividing a group or emptying a class"
+        )
+    return mask
+
+
+def _taken(samples: Samples, mask: Tensor) -> Samples:
+    index = mask.nonzero().flatten()
+    inputs: Any = samples.inputs
+    part = inputs[index] if isinstance(inputs, Tensor) else Subset(inputs, index.tolist())
+    rows = index.numpy()
+    groups = None if samples.groups is None else samples.groups[rows]
+    return replace(samples, inputs=part, targets=samples.targets[rows], groups=groups)
+
+
+def _inputs(samples: Samples) -> Tensor:
+    inputs: Any = samples.inputs
+    if isinstance(inputs, Tensor):
+        return inputs.cpu()
+    return torch.stack([inputs_of(inputs[row][0]) for row in range(len(samples))])
+
+
+def _written(path: Path, held: Audit | None, new: dict[str, Column]) -> Audit:
+    """The audit set with these samples, those that it has already left out. Its ledger stays: looks count on."""
+    arrays = new if held is None else _extended(held, new)
+    buffer = BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    with reported(path):
+        path.mkdir(parents=True, exist_ok=True)
+        write_whole(path / SAMPLES, buffer.getvalue())
+    return read_audit(path)
+
+
+def _extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
+    old = {"x": held.x.numpy(), "y": column(held.y), **held.columns}
+    if old.keys() != new.keys():
+        raise BadData(f"audit set {held.name} has columns {sorted(old)}, the new samples have {sorted(new)}")
+    known = {row.tobytes() for row in old["x"]}
+    fresh = np.asarray([row.tobytes() not in known for row in new["x"]], dtype=bool)
+    return {name: np.concatenate([old[name], new[name][fresh]]) for name in old}

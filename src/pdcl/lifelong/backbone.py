@@ -1,0 +1,60 @@
+"""A frozen backbone in front of a learner: memory then holds features instead of inputs, and it must not change."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from pdcl.errors import UsageError
+from pdcl.streams.data import Data, TensorData, everything
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
+
+CHUNK = 256
+
+
+def fingerprint(backbone: nn.Module) -> str:
+    """sha256 of all parameters and buffers, by name."""
+    digest = hashlib.sha256()
+    for name, value in sorted(backbone.state_dict().items()):
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def unchanged(learner: Learner) -> Callable[[Tensor], Tensor]:
+    """What turns raw inputs into the learner's own: nothing, or its backbone, if that is still what it was."""
+    if learner.backbone is None:
+        return lambda raw: raw
+    now = fingerprint(learner.backbone)
+    if learner.backbone_hash is None:
+        learner.backbone_hash = now
+    if now != learner.backbone_hash:
+        raise UsageError(
+            "the backbone has changed since the first task, so stored features no longer speak of it; "
+            "hand in the backbone that was used then"
+        )
+    return lambda raw: _through(learner, raw)
+
+
+@torch.no_grad()
+def _through(learner: Learner, raw: Tensor) -> Tensor:
+    assert learner.backbone is not None
+    learner.backbone.eval()
+    device = next((p.device for p in learner.backbone.parameters()), torch.device("cpu"))
+    pieces = [learner.backbone(learner.reading(part).to(device)).float().cpu() for part in raw.split(CHUNK)]
+    return torch.cat(pieces)
+
+
+def features_of(learner: Learner, data: Data) -> Data:
+    """The data as the learner sees it."""
+    if learner.backbone is None:
+        return data
+    through = unchanged(learner)
+    pieces = [through(data.fetch(index)[0]) for index in everything(data).split(CHUNK)]
+    return TensorData(torch.cat(pieces), data.targets, groups=data.groups)

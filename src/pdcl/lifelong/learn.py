@@ -1,0 +1,263 @@
+"""A task is a call: learn it, or adopt it, whenever it comes, with labels nobody knew of before."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from pdcl.errors import UsageError
+from pdcl.lifelong.audit_split import set_aside
+from pdcl.lifelong.backbone import features_of, unchanged
+from pdcl.lifelong.growth import Grow, extend_labels
+from pdcl.networks import eval_mode
+from pdcl.streams.checks import check_task
+from pdcl.streams.data import Data, everything
+from pdcl.streams.encoding import Encoding, Kind
+from pdcl.streams.labels import encode, in_order, labels_in
+from pdcl.streams.samples import Samples, inputs_of, read
+from pdcl.streams.task import Spec, Stream, Task
+from pdcl.streams.transform import Transform
+from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
+from pdcl.training.loop import Loop
+from pdcl.training.schedule import Schedule, portions
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
+
+WRITTEN = (bool, int, float, str, type(None))
+
+
+def learn(
+    learner: Learner,
+    x: Any,
+    y: Any = None,
+    *,
+    name: str | None = None,
+    test: Any = None,
+    groups: Any = None,
+    kind: Kind = "classification",
+    transform: Transform | None = None,
+    epochs: int | None = None,
+    batch: int | None = None,
+    grow: Grow | None = None,
+    listener: Listener = ignore,
+    audit: str | Path | None = None,
+    audit_share: float = 0.1,
+    audit_budget: int | None = None,
+) -> dict[str, Any]:
+    """Learn one task; the entry of it in the lineage. If it diverges, the learner is as it was before."""
+    samples = read(x, y, groups, where="x, y")
+    aside = None
+    if audit is not None:
+        title = name or str(learner.tasks_learned)
+        samples, aside = set_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
+        listener(SetAside(learner.tasks_learned, **asdict(aside)))
+    task, raw = _task(learner, samples, test, name, kind, transform, grow)
+    auto = portions(len(task.data))
+    schedule = Schedule(epochs or auto[0], batch or auto[1])
+    heard: list[Infeasible] = []
+    assert learner.spec is not None
+    stream = Stream("life", [] if test is None else [task], learner.spec)
+    before = copy.deepcopy(learner.state_dict())
+    try:
+        history = Loop(learner, stream, schedule, _hearing(heard, listener)).learn(task)
+    except BaseException:
+        learner.load_state_dict(before)
+        raise
+    finally:
+        learner.emit = ignore
+    result = {**_result(learner, history.class_il[-1], heard), "audit": None if aside is None else asdict(aside)}
+    settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
+    _note(learner, replace(task, data=raw), samples, settings, result, "learned")
+    return learner.lineage.entries[-1]
+
+
+def adopt(
+    learner: Learner,
+    x: Any,
+    y: Any = None,
+    *,
+    name: str | None = None,
+    tolerance: Any = None,
+    labels: Sequence[Any] | None = None,
+    groups: Any = None,
+    transform: Transform | None = None,
+    kind: Kind = "classification",
+) -> dict[str, Any]:
+    """Enter data that the network knows already as a past task: memory and tolerance, no training."""
+    if isinstance(learner.network, str) and learner.spec is None:
+        raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
+    samples = read(x, y, groups, where="x, y")
+    if learner.spec is None:
+        _prepare(learner, samples, kind, transform, labels)
+    assert learner.spec is not None
+    strangers = _unknown(learner.spec, samples)
+    if strangers:
+        raise UsageError(f"adopt trains nothing, so the network can't know {strangers}; use learn for new classes")
+    task, raw = _task(learner, samples, None, name, kind, None, None)
+    weights = copy.deepcopy(learner.model.state_dict())
+    learner.agree_on(task.index, tolerance)
+    learner.absorb(task)
+    learner.model.load_state_dict(weights)
+    learner.optimiser = learner.new_optimiser()
+    learner.tasks_learned += 1
+    _note(learner, replace(task, data=raw), samples, _settings(learner), _result(learner, [], []), "adopted")
+    return learner.lineage.entries[-1]
+
+
+def predict(learner: Learner, x: Any) -> Any:
+    """The user's own label of every sample; numbers where targets are numbers."""
+    spec = _prepared(learner)
+    scores = learner.evaluated(_inputs(learner, x)).cpu()
+    if spec.kind == "regression":
+        return scores.numpy()
+    if spec.kind == "multilabel":
+        return (scores > 0).numpy()
+    best = scores[:, : len(spec.labels)].argmax(1).tolist()
+    return np.asarray([spec.labels[index] for index in best])
+
+
+def evaluate(learner: Learner, x: Any, y: Any = None) -> float:
+    """The mean score: accuracy for classes."""
+    spec = _prepared(learner)
+    samples = read(x, y, where="x, y")
+    targets = _encoded(samples, spec)
+    scores = learner.evaluated(_raw(learner, samples.data(targets)))
+    return float(learner.goal.score(scores, targets.to(scores.device)).double().mean())
+
+
+def _task(
+    learner: Learner,
+    samples: Samples,
+    test: Any,
+    name: str | None,
+    kind: Kind,
+    transform: Transform | None,
+    grow: Grow | None,
+) -> tuple[Task, Data]:
+    """The task in the learner's own encoding, after all checks, and its raw data; new labels are known from now on."""
+    if learner.spec is None:
+        _prepare(learner, samples, kind, transform, None)
+    elif transform is not None:
+        raise UsageError("transform has no effect after the first task: inputs are read as they were then")
+    spec = _prepared(learner)
+    new = _unknown(spec, samples)
+    wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
+    index = learner.tasks_learned
+    raw = samples.data(_encoded(samples, wider))
+    data = features_of(learner, raw)
+    held = data if test is None else features_of(learner, _test(test, wider))
+    classes = tuple(torch.unique(raw.targets).tolist()) if spec.kind == "classification" else ()
+    task = Task(index, name or str(index), data, held, classes)
+    check_task(task, wider)
+    probe = data.fetch(everything(data)[:1000])[0]
+    if new:
+        extend_labels(learner, new, probe, grow)
+    if learner.spec is not None and learner.spec.heads is not None:
+        learner.spec = replace(learner.spec, heads=(*learner.spec.heads[:index], classes))
+    return task, raw
+
+
+def _prepare(
+    learner: Learner, samples: Samples, kind: Kind, transform: Transform | None, labels: Sequence[Any] | None
+) -> None:
+    """The spec that the first data shows; a given module may have more outputs than labels so far, or fewer."""
+    found = Encoding.of(kind, [samples])
+    names = tuple(found.labels if labels is None else labels)
+    targets = found.targets(samples.targets, "y") if labels is None else encode(samples.targets, names)
+    outputs = len(names) if kind == "classification" else int(targets.shape[1])
+    learner.read_with(transform or Transform())
+    first = features_of(learner, samples.data(targets).subset(torch.arange(1))).fetch(torch.zeros(1).long())[0]
+    shown = Transform() if learner.backbone is not None else transform or Transform()
+    spec = Spec(tuple(first.shape[1:]), first.dtype, outputs, kind, names, None, shown)
+    width = outputs if isinstance(learner.network, str) else _width(learner.network, spec, first)
+    if labels is None and isinstance(learner.network, nn.Module) and width < outputs:
+        learner.prepare(replace(spec, outputs=width, labels=names[:width]))
+        extend_labels(learner, names[width:], first)
+    else:
+        learner.prepare(replace(spec, outputs=max(width, outputs)))
+    if labels is not None and width != len(names):
+        raise UsageError(f"{len(names)} labels for a network with {width} outputs; name every output in order")
+
+
+@torch.no_grad()
+def _width(network: nn.Module, spec: Spec, first: Tensor) -> int:
+    device = next((p.device for p in network.parameters()), torch.device("cpu"))
+    with eval_mode(network):
+        outputs: Tensor = network(spec.transform(first).to(device))
+    return outputs.shape[-1] if outputs.dim() > 1 else 1
+
+
+def _unknown(spec: Spec, samples: Samples) -> list[Any]:
+    if spec.kind != "classification":
+        return []
+    return in_order(label for label in labels_in(samples.targets) if label not in spec.labels)
+
+
+def _encoded(samples: Samples, spec: Spec) -> Tensor:
+    return Encoding(spec.kind, spec.labels).targets(samples.targets, "y")  # type: ignore[arg-type]
+
+
+def _test(test: Any, spec: Spec) -> Data:
+    x, y = (test, None) if isinstance(test, Dataset) else test
+    samples = read(x, y, where="test")
+    return samples.data(_encoded(samples, spec))
+
+
+def _prepared(learner: Learner) -> Spec:
+    if learner.spec is None:
+        raise UsageError("this learner has learned nothing yet; call learn(x, y) first")
+    return learner.spec
+
+
+def _inputs(learner: Learner, x: Any) -> Tensor:
+    raw = torch.stack([inputs_of(x[i][0]) for i in range(len(x))]) if isinstance(x, Dataset) else inputs_of(x)  # type: ignore[arg-type]
+    return unchanged(learner)(raw)
+
+
+def _raw(learner: Learner, data: Data) -> Tensor:
+    return features_of(learner, data).fetch(everything(data))[0]
+
+
+def _hearing(heard: list[Infeasible], listener: Listener) -> Listener:
+    def hear(event: Event) -> None:
+        if isinstance(event, Infeasible):
+            heard.append(event)
+        listener(event)
+
+    return hear
+
+
+def _settings(learner: Learner) -> dict[str, Any]:
+    """The learner's options that can be written down."""
+    own = {f.name: getattr(learner, f.name) for f in fields(learner) if f.init}
+    return {name: value for name, value in own.items() if isinstance(value, WRITTEN)}
+
+
+def _result(learner: Learner, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
+    store = learner.store
+    return {
+        "test": scores[0] if scores else None,
+        "duals": learner.final_duals(),
+        "tolerances": list(getattr(learner, "tolerances", [])),
+        "held": [] if store is None else store.counts(learner.tasks_learned),
+        "over_tolerance": [{"task": e.constrained, "tolerance": e.tolerance, "reached": e.reached} for e in heard],
+    }
+
+
+def _note(
+    learner: Learner, task: Task, samples: Samples, settings: dict[str, Any], result: dict[str, Any], how: str
+) -> None:
+    assert learner.spec is not None
+    learner.lineage.note(task, learner.spec, settings, result, how)
+    if samples.groups is not None:
+        learner.lineage.note_groups(samples.groups.tolist())
+    learner.lineage.settle()

@@ -1,0 +1,79 @@
+"""The learner that users hold: what the loop trains, and a life of years around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pdcl.lifelong import export as exporting
+from pdcl.lifelong import learn as learning
+from pdcl.lifelong import save as saving
+from pdcl.lifelong.lineage import Lineage
+from pdcl.streams.task import Stream, Task
+from pdcl.streams.transform import Transform
+from pdcl.training.learner import Trainable
+
+
+@dataclass(eq=False)
+class Learner(Trainable):
+    """A network that learns tasks one after another by one method, months apart if need be."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.lineage = Lineage()
+        self.reading = Transform()
+        self.backbone_hash: str | None = None
+
+    def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:
+        self.lineage.note(task, stream.spec, settings, result, "learned")
+        self._note_groups(task, stream)
+
+    def _note_groups(self, task: Task, stream: Stream) -> None:
+        if task.data.groups is not None:
+            self.lineage.note_groups(stream.group_names(task.data.groups.unique()))
+
+    def notes(self) -> list[dict[str, Any]]:
+        return self.lineage.entries
+
+    def restore_notes(self, notes: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:
+        self.lineage.entries, self.lineage.pending = list(notes), list(tasks)
+        for task in tasks:
+            self._note_groups(task, stream)
+
+    def read_with(self, transform: Transform) -> None:
+        """How raw inputs are read before a backbone sees them."""
+        self.reading = transform
+
+    def learn(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
+        """Learn one task: `learn(x, y, name="2026-12")`. Labels are any integers or strings, new ones included.
+
+        name; test: (x, y) to score afterwards; groups: one per sample; epochs, batch: otherwise by size; grow: widens
+        the network in place of our own rule; kind, transform: of the first task; listener: hears the events. audit: a
+        directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
+        """
+        return learning.learn(self, x, y, **options)
+
+    def adopt(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
+        """Enter data that the network knows already as a past task; no weight changes.
+
+        name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups.
+        """
+        return learning.adopt(self, x, y, **options)
+
+    def predict(self, x: Any) -> Any:
+        """The label of every sample, as the user writes it."""
+        return learning.predict(self, x)
+
+    def evaluate(self, x: Any, y: Any = None) -> float:
+        """The mean score on these samples: accuracy, where there are classes."""
+        return learning.evaluate(self, x, y)
+
+    def save(self, path: str | Path) -> Path:
+        """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten."""
+        return saving.save(self, Path(path))
+
+    def export(self, path: str | Path) -> Path:
+        """Write the network alone, as `m.onnx` or `m.pt2`, checked against torch, with its labels beside it."""
+        return exporting.export(self, Path(path))

@@ -1,0 +1,140 @@
+"""A learner as a directory that can be copied, versioned and loaded elsewhere."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pdcl.duality.tolerance import Fixed, PerTask, Relative, describe
+from pdcl.errors import StateError, UsageError
+from pdcl.lifelong.card import card
+from pdcl.storage.disk import reported, write_whole
+from pdcl.storage.locking import NAME as LOCK
+from pdcl.storage.locking import Lock
+from pdcl.storage.serialize import as_parts
+from pdcl.storage.vault import PREVIOUS, Vault
+from pdcl.streams.task import Spec
+from pdcl.streams.transform import Transform
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
+
+KIND, CARD = "model", "MODEL.md"
+APART = {
+    "network.safetensors": "learner/network",
+    "memory.safetensors": "learner/memory/columns",
+    "seen.safetensors": "lineage",
+}
+DTYPES = {str(d).removeprefix("torch."): d for d in (
+    torch.float32, torch.float16, torch.bfloat16, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+    torch.bool,
+)}  # fmt: skip
+
+
+def save(learner: Learner, path: Path) -> Path:
+    """Write the directory, whole; the state before it stays in `previous/`."""
+    if learner.spec is None:
+        raise UsageError("this learner has learned nothing yet, so there is nothing to save; call learn(x, y) first")
+    learner.check_finite()
+    with reported(path):
+        path.mkdir(parents=True, exist_ok=True)
+    with Lock(path):
+        vault = Vault(path, KIND)
+        _check_own(learner, vault)
+        state_id = secrets.token_hex(8)
+        learner.lineage.settle().states.append(state_id)
+        try:
+            vault.write(as_parts(_state(learner), APART), {"state": state_id, "tasks": learner.tasks_learned})
+        except BaseException:
+            learner.lineage.states.remove(state_id)
+            raise
+        with reported(path / CARD):
+            write_whole(path / CARD, card(learner).encode())
+    return path
+
+
+def _check_own(learner: Learner, vault: Vault) -> None:
+    """Refuse to overwrite what this learner didn't grow from."""
+    if vault.exists():
+        found = vault.read().about.get("state")
+        if found not in learner.lineage.states:
+            text = f"{vault.path} holds another state, which this learner didn't come from; save to another directory"
+            raise StateError(text, vault.path)
+    elif any(item.name not in (LOCK, PREVIOUS) for item in vault.path.iterdir()):
+        raise StateError(f"{vault.path} holds something else than a model; save to another directory", vault.path)
+
+
+def _state(learner: Learner) -> dict[str, Any]:
+    own = {f.name: getattr(learner, f.name) for f in fields(learner) if f.init}
+    written = {name: _written(value) for name, value in own.items() if _writable(value)}
+    assert learner.spec is not None
+    return {
+        "model": {
+            "learner": type(learner).__name__,
+            "options": written,
+            "handed": sorted([*(own.keys() - written.keys()), *_own_transform(learner)]),
+            "spec": spec_as_json(learner.spec),
+            "reading": transform_as_json(learner.reading),
+            "frozen": [name for name, p in learner.model.named_parameters() if not p.requires_grad],
+            "backbone": learner.backbone_hash,
+        },
+        "learner": learner.state_dict(),
+        "lineage": learner.lineage.state_dict(),
+    }
+
+
+def _own_transform(learner: Learner) -> list[str]:
+    assert learner.spec is not None
+    ours = type(learner.spec.transform) is type(learner.reading) is Transform
+    return [] if ours else ["transform"]
+
+
+def _writable(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_writable, value))
+    return value is None or isinstance(value, bool | int | float | str | Fixed | PerTask | Relative)
+
+
+def _written(value: Any) -> Any:
+    return describe(value) if isinstance(value, Fixed | PerTask | Relative) else value
+
+
+def spec_as_json(spec: Spec) -> dict[str, Any]:
+    return {
+        "shape": list(spec.shape),
+        "dtype": str(spec.dtype).removeprefix("torch."),
+        "outputs": spec.outputs,
+        "kind": spec.kind,
+        "labels": list(spec.labels),
+        "heads": None if spec.heads is None else [list(head) for head in spec.heads],
+        "transform": transform_as_json(spec.transform),
+    }
+
+
+def spec_from_json(saved: dict[str, Any], transform: Transform | None = None) -> Spec:
+    heads = saved["heads"]
+    return Spec(
+        tuple(map(int, saved["shape"])),
+        DTYPES[saved["dtype"]],
+        int(saved["outputs"]),
+        str(saved["kind"]),
+        tuple(saved["labels"]),
+        None if heads is None else tuple(tuple(map(int, head)) for head in heads),
+        transform_from_json(saved["transform"], transform),
+    )
+
+
+def transform_as_json(transform: Transform) -> dict[str, Any] | None:
+    """None for one of a class of the user's own, which is handed in again."""
+    return asdict(transform) if type(transform) is Transform else None
+
+
+def transform_from_json(saved: dict[str, Any] | None, handed: Transform | None) -> Transform:
+    if saved is None:
+        assert handed is not None
+        return handed
+    return Transform(**{**saved, "mean": tuple(saved["mean"]), "std": tuple(saved["std"])})

@@ -1,0 +1,1 @@
+"""The bounded store of past samples, and the rules by which samples enter it."""

@@ -1,0 +1,41 @@
+"""What a run leaves behind besides its numbers: what memory held at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pdcl.lifelong.learner import Learner
+from pdcl.networks import eval_mode
+from pdcl.storage.disk import reported, write_whole
+from pdcl.storage.serialize import tensor_bytes
+from pdcl.training.learner import EVALUATION_BATCH
+
+SNAPSHOT = "memory.safetensors"
+COLUMNS = ("x", "y", "task", "id", "dual")
+
+
+def write_snapshot(learner: Learner, path: Path) -> None:
+    """`memory.safetensors` in the run's directory; a method without memory has none."""
+    if learner.store is not None and len(learner.store):
+        with reported(path / SNAPSHOT):
+            write_whole(path / SNAPSHOT, tensor_bytes(snapshot(learner)))
+
+
+def snapshot(learner: Learner) -> dict[str, Tensor]:
+    """x, y, task, id, dual (0 where a method has none) and what the last layer sees, one row per stored sample."""
+    store = learner.store
+    assert store is not None
+    held = {name: store[name] for name in COLUMNS if name in store.columns}
+    held.setdefault("dual", torch.zeros(len(store)))
+    if callable(getattr(learner.model, "features", None)):
+        held["features"] = _features(learner, store["x"])
+    return held
+
+
+@torch.no_grad()
+def _features(learner: Learner, x: Tensor) -> Tensor:
+    with eval_mode(learner.model):
+        return torch.cat([learner.features(part.to(learner.place)).float() for part in x.split(EVALUATION_BATCH)])

@@ -1,0 +1,1 @@
+"""Raw files of benchmarks: where they come from, downloads with hashes, archives, prepared tensors."""

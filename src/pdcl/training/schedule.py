@@ -1,0 +1,35 @@
+"""How long and in what portions a task is trained; by its size, where nobody says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdcl.errors import UsageError
+
+STEPS_PER_TASK = 600
+MOST_EPOCHS = 20
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and in what portions a task is trained.
+
+    epochs: passes over each task's data
+    batch: samples of the current task per step
+    """
+
+    epochs: int = 1
+    batch: int = 10
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 1:
+            raise UsageError(f"epochs={self.epochs} and batch={self.batch} must be at least 1")
+
+    def steps(self, samples: int) -> int:
+        return self.epochs * -(-samples // self.batch)
+
+
+def portions(samples: float) -> tuple[int, int]:
+    """Epochs and batch size that give a task some hundreds of steps."""
+    batch = 10 if samples < 2000 else 32
+    return min(MOST_EPOCHS, max(1, round(STEPS_PER_TASK * batch / samples))), batch

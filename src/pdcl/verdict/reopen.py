@@ -1,0 +1,21 @@
+"""A case put together again from its evidence, with the model at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pdcl.streams.audits import as_audit, read_audit
+from pdcl.verdict.criteria import Asked
+from pdcl.verdict.evidence import BadEvidence
+from pdcl.verdict.gate import Case, loaded
+
+
+def recalled(place: Path, model: Any, audit: Any = None, network: Any = None) -> Case:
+    """The model on the audit set that is given, or else on the samples in the evidence."""
+    if audit is None and not (place / "samples.npz").is_file():
+        raise BadEvidence(f"{place} was made without samples: give the audit set, too, with --audit")
+    examined = as_audit(audit) if audit is not None else read_audit(place)
+    question = json.loads((place / "verdict.json").read_text(encoding="utf-8"))["question"]
+    return Case(loaded(model, network), examined, Asked.from_json(question))
