@@ -1,7 +1,7 @@
 """The mathematics of primal-dual continual learning, on tensors alone: no training, no files."""
 
 from pdcl.duality.duals import ascend, effective_tolerance, infeasible, nupi
-from pdcl.duality.lagrangian import Lagrangian, sample_lagrangian, task_lagrangian, task_means
+from pdcl.duality.lagrangian import sample_lagrangian, task_lagrangian, task_means
 from pdcl.duality.partition import (
     affine_partition,
     distance_from_uniform,
@@ -29,7 +29,6 @@ from pdcl.duality.tolerance import Fixed, PerTask, Relative, Tolerance, as_toler
 
 __all__ = [
     "Fixed",
-    "Lagrangian",
     "PerTask",
     "Relative",
     "Tolerance",

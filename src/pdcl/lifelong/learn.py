@@ -247,7 +247,7 @@ def _result(learner: Learner, scores: list[float], heard: list[Infeasible]) -> d
     return {
         "test": scores[0] if scores else None,
         "duals": learner.final_duals(),
-        "tolerances": list(getattr(learner, "tolerances", [])),
+        "tolerances": learner.report().tolerances,
         "held": [] if store is None else store.counts(learner.tasks_learned),
         "over_tolerance": [{"task": e.constrained, "tolerance": e.tolerance, "reached": e.reached} for e in heard],
     }

@@ -76,7 +76,7 @@ class Loop:
         """Enter the task in the learner's lineage, before its state is kept."""
         settings = {"epochs": self.schedule.epochs, "batch": self.schedule.batch, "stream": self.stream.name}
         score = self.history.class_il[-1][task.index]
-        result = {"test": score, "tolerances": list(getattr(self.learner, "tolerances", []))}
+        result = {"test": score, "tolerances": self.learner.report().tolerances}
         self.learner.note(task, self.stream, settings, result)
 
     def learn(self, task: Task) -> History:
