@@ -353,3 +353,13 @@ def test_memory_below_the_number_of_tasks_is_refused_before_training():
 def test_bytes_too_few_for_the_tasks_are_refused_when_they_are_known():
     with pytest.raises(UsageError, match="holds 2 samples, fewer than the 3 tasks so far"):
         learned(synthetic(), memory="150B")
+
+
+@pytest.mark.parametrize(("samples", "asked", "done"), [(1150, 60, 60), (1190, 60, 60), (300, 60, 30), (600, 7, 7)])
+def test_as_many_dual_steps_are_taken_as_asked_for(samples, asked, done):
+    stream = synthetic(tasks=2, size=samples)
+    _, _, events = learned(stream, epochs=1, batch=10, dual_steps=asked)
+    steps = [event.step for event in of_kind(events, DualsMoved)]
+    assert len(steps) == done
+    gaps = {later - sooner for sooner, later in zip(steps, steps[1:], strict=False)}
+    assert max(gaps) - min(gaps) <= 1

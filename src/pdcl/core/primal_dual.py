@@ -130,7 +130,7 @@ class PrimalDual:
         self.agreed: dict[str, str] = {}
         self.carried: list[float] = []
         self.last_duals: list[float] = []
-        self.clock, self.period, self.observed, self.current_dual = 0, 1, 0, 0.0
+        self.clock, self.steps, self.observed, self.current_dual = 0, 1, 0, 0.0
         self.recent: float | None = None
         self.shadow = torch.zeros(0)
         self.begin(0, 1)
@@ -140,14 +140,14 @@ class PrimalDual:
     def begin(self, samples: int, steps: int) -> None:
         """A task of `samples` samples and `steps` updates starts: constraints of the past tasks, duals, layout."""
         self.clock, self.observed, self.current_dual, self.recent = 0, 0, 0.0, None
-        self.period = self.pace.period(steps)
+        self.steps = steps
         self.shadow = torch.zeros(samples) if self.selection.by_dual else torch.zeros(0)
         self._loss_sum, self._loss_count = torch.zeros(()), 0
         self.history: list[Tensor] = []
         self.slacks: list[Tensor] = []
         self._lay_out()
         tolerances = self._tolerance_matrix()
-        self.duals = Duals(tolerances, self._start(tolerances), self.dual, max(1, steps // self.period))
+        self.duals = Duals(tolerances, self._start(tolerances), self.dual, self.pace.dual_steps_of(steps))
         self._price()
 
     def _lay_out(self) -> None:
@@ -257,7 +257,7 @@ class PrimalDual:
 
     def due(self) -> bool:
         """Whether a dual step is due after this step."""
-        return self.clock % self.period == 0
+        return self.pace.due(self.clock, self.steps)
 
     def measure(self, forward: Forward) -> Moved | None:
         """Measure slacks and step the duals. forward: stored inputs to outputs, in eval mode. None: no past task."""
@@ -453,7 +453,7 @@ class PrimalDual:
             return f"{self.constrain.drift:g} × the drift of outputs stands beside the loss under it"
         return None
 
-    PERSISTENT = ("tolerances", "agreed", "clock", "period", "observed", "recent", "shadow", "current_dual", "carried",
+    PERSISTENT = ("tolerances", "agreed", "clock", "steps", "observed", "recent", "shadow", "current_dual", "carried",
                   "last_duals")  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
@@ -471,12 +471,12 @@ class PrimalDual:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over a state; memory must have taken over its own before."""
         for name in self.PERSISTENT:
-            setattr(self, name, state["method"][name])
+            setattr(self, name, state["method"].get(name, getattr(self, name)))
         if not state["duals"]:
             return
         self._lay_out()
         blank = torch.zeros(1, 0)
-        self.duals = Duals(blank, blank, self.dual)
+        self.duals = Duals(blank, blank, self.dual, self.pace.dual_steps_of(self.steps))
         self.duals.load_state_dict(state["duals"])
         self.history, self.slacks = list(state["duals"]["history"]), list(state["duals"]["task_slacks"])
         self._loss_sum, self._loss_count = state["running"]["sum"], state["running"]["count"]
@@ -503,6 +503,15 @@ class Pace:
         """So many times the dual steps, for a task that is trained so many times as long."""
         return self if self.primal_steps else Pace((self.dual_steps or DUAL_STEPS) * factor)
 
-    def period(self, steps: int) -> int:
-        """T_p, primal steps per dual step, for a task of so many steps."""
-        return self.primal_steps or max(1, steps // (self.dual_steps or DUAL_STEPS))
+    def dual_steps_of(self, steps: int) -> int:
+        """How many dual steps a task of so many steps gets: as many as asked for, at most one a step."""
+        if self.primal_steps is not None:
+            return max(1, steps // self.primal_steps)
+        return min(max(steps, 1), self.dual_steps or DUAL_STEPS)
+
+    def due(self, clock: int, steps: int) -> bool:
+        """Whether a dual step follows step number `clock` (from 1): every T_p steps, or S times, evenly spread."""
+        if self.primal_steps is not None:
+            return clock % self.primal_steps == 0
+        wanted = self.dual_steps_of(steps)
+        return clock * wanted // max(steps, 1) > (clock - 1) * wanted // max(steps, 1)
