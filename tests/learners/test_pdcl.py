@@ -1,5 +1,6 @@
 """The primal-dual learner does what the mathematics says it does."""
 
+import itertools
 import math
 
 import pytest
@@ -361,5 +362,11 @@ def test_as_many_dual_steps_are_taken_as_asked_for(samples, asked, done):
     _, _, events = learned(stream, epochs=1, batch=10, dual_steps=asked)
     steps = [event.step for event in of_kind(events, DualsMoved)]
     assert len(steps) == done
-    gaps = {later - sooner for sooner, later in zip(steps, steps[1:], strict=False)}
+    gaps = {later - sooner for sooner, later in itertools.pairwise(steps)}
     assert max(gaps) - min(gaps) <= 1
+
+
+def test_decay_relaxes_the_artificial_dual_too():
+    """At κ = 5 every dual settles at s / κ: the newest task's must not take all of memory."""
+    _, history, _ = learned(synthetic(), epochs=6, decay=5.0, dual_lr=0.1, tolerance=0.01)
+    assert 0 < history.duals[-1][-1] < 0.2

@@ -130,7 +130,7 @@ class PrimalDual:
         self.agreed: dict[str, str] = {}
         self.carried: list[float] = []
         self.last_duals: list[float] = []
-        self.clock, self.steps, self.observed, self.current_dual = 0, 1, 0, 0.0
+        self.clock, self.steps, self.observed = 0, 1, 0
         self.recent: float | None = None
         self.shadow = torch.zeros(0)
         self.begin(0, 1)
@@ -139,7 +139,8 @@ class PrimalDual:
 
     def begin(self, samples: int, steps: int) -> None:
         """A task of `samples` samples and `steps` updates starts: constraints of the past tasks, duals, layout."""
-        self.clock, self.observed, self.current_dual, self.recent = 0, 0, 0.0, None
+        self.clock, self.observed, self.recent = 0, 0, None
+        self.artificial = Duals(_one(0.0), _one(0.0), self.dual, self.pace.dual_steps_of(steps))
         self.steps = steps
         self.shadow = torch.zeros(samples) if self.selection.by_dual else torch.zeros(0)
         self._loss_sum, self._loss_count = torch.zeros(()), 0
@@ -244,6 +245,11 @@ class PrimalDual:
         self.shadow[index] = (self.shadow[index] + self.shadow_lr * slack).clamp(min=0)
 
     @property
+    def current_dual(self) -> float:
+        """The artificial dual of the task being learned: not in the Lagrangian, for partitions alone."""
+        return float(self.artificial.values)
+
+    @property
     def shadow_lr(self) -> float:
         return float(getattr(self.dual, "lr", 0.1))
 
@@ -264,7 +270,7 @@ class PrimalDual:
         mean = float(self._loss_sum) / self._loss_count
         self.recent = mean if self.recent is None else self.recent + RECENT * (mean - self.recent)
         self._loss_sum, self._loss_count = torch.zeros((), device=self.place), 0
-        self.current_dual = max(0.0, self.current_dual + self.shadow_lr * (mean - self.current_tolerance()))
+        self.artificial.ascend(_one(mean - self.current_tolerance()))
         if not self.past:
             return None
         slacks, visited, by_task = self.gauge.measure(self.duals.tolerances, self.tolerances, self._readings(forward))
@@ -453,7 +459,7 @@ class PrimalDual:
             return f"{self.constrain.drift:g} × the drift of outputs stands beside the loss under it"
         return None
 
-    PERSISTENT = ("tolerances", "agreed", "clock", "steps", "observed", "recent", "shadow", "current_dual", "carried",
+    PERSISTENT = ("tolerances", "agreed", "clock", "steps", "observed", "recent", "shadow", "carried",
                   "last_duals")  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
@@ -464,9 +470,12 @@ class PrimalDual:
         return {
             "method": {name: getattr(self, name) for name in self.PERSISTENT},
             "duals": {**self.duals.state_dict(), "history": past, "task_slacks": slacks} if running else {},
-            "running": {"sum": self._loss_sum, "count": self._loss_count} if running else {},
+            "running": self._running() if running else {},
             "measure": self.gauge.state_dict() if running else {},
         }
+
+    def _running(self) -> dict[str, Any]:
+        return {"sum": self._loss_sum, "count": self._loss_count, "artificial": self.artificial.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over a state; memory must have taken over its own before."""
@@ -480,8 +489,14 @@ class PrimalDual:
         self.duals.load_state_dict(state["duals"])
         self.history, self.slacks = list(state["duals"]["history"]), list(state["duals"]["task_slacks"])
         self._loss_sum, self._loss_count = state["running"]["sum"], state["running"]["count"]
+        self.artificial = Duals(_one(0.0), _one(0.0), self.dual, self.pace.dual_steps_of(self.steps))
+        self.artificial.load_state_dict(state["running"]["artificial"])
         self.gauge.load_state_dict(state["measure"])
         self._price()
+
+
+def _one(value: float) -> Tensor:
+    return torch.full((1, 1), value, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
