@@ -317,8 +317,9 @@ class PrimalDual:
         missed = self._out_of_reach(duals)
         self.last_duals = [*duals.tolist(), self.current_dual]
         self.carried = self.last_duals if self.level == "task" else []
-        refilled = self._refill(task, data, forward, first_id)
-        changes = self._set_tolerances(task, data, forward)
+        on_all = self._reached_on_all(data, forward)
+        refilled = self._refill(task, data, forward, first_id, on_all)
+        changes = self._set_tolerances(task, on_all)
         self.clock = 0
         return Ended(self.last_duals, refilled.counts, missed, changes, refilled.note)
 
@@ -328,7 +329,7 @@ class PrimalDual:
         found = infeasible(torch.stack(self.history), torch.stack(self.slacks)).nonzero().flatten().tolist()
         return [OutOfReach(k, float(duals[k]), float(self.slacks[-1][k]), self.tolerances[k]) for k in found]
 
-    def _refill(self, task: int, data: Source, forward: Forward, first_id: int) -> Refilled:
+    def _refill(self, task: int, data: Source, forward: Forward, first_id: int, on_all: float) -> Refilled:
         self._allocate(data, forward)
         each = self.duals.values.sum(0)
         counts, note = divided(self.partition, self.last_duals, self.memory, [*self.tasks.counts.tolist(), len(data)])
@@ -340,7 +341,7 @@ class PrimalDual:
         )
         if len(self.memory):
             self.memory["dual"].copy_(each if self.level == "sample" else each[self.task_of])
-        self.memory.replace(kept, **self._rows(task, data, chosen, shadows, forward, first_id))
+        self.memory.replace(kept, **self._rows(task, data, chosen, shadows, forward, first_id, on_all))
         return Refilled(counts, kept, chosen, note)
 
     def _candidate_duals(self, data: Source, forward: Forward) -> Callable[[Tensor], Tensor]:
@@ -356,7 +357,7 @@ class PrimalDual:
         return score
 
     def _rows(
-        self, task: int, data: Source, chosen: Tensor, shadows: Tensor, forward: Forward, first_id: int
+        self, task: int, data: Source, chosen: Tensor, shadows: Tensor, forward: Forward, first_id: int, on_all: float
     ) -> dict[str, Tensor]:
         x, y = data.fetch(chosen)
         outputs = forward(x)
@@ -367,18 +368,18 @@ class PrimalDual:
             "task": torch.full((len(chosen),), task),
             "id": chosen + first_id,
             "dual": shadows,
-            "reference": self._steadied(data, self.compared(outputs, y).float(), forward),
+            "reference": self._steadied(self.compared(outputs, y).float(), on_all),
         }
         return rows | {"outputs": outputs} if self.constrain.records_outputs else rows
 
-    def _steadied(self, data: Source, reference: Tensor, forward: Forward) -> Tensor:
+    def _steadied(self, reference: Tensor, now: float) -> Tensor:
         """What each stored sample reached, without the luck of the last step.
 
         The last iterate of stochastic descent may be far worse than those before it (a mean loss of .9 after .05 was
         seen online), and a tolerance relative to it would be no tolerance. If the task's loss now exceeds its mean over
         the last dual steps, references shrink by that factor.
         """
-        now, recent = self._reached_on_all(data, forward), self.recent
+        recent = self.recent
         if self.limit.unit == "error" or recent is None or now <= recent:
             return reference
         return reference * (recent / now)
@@ -394,7 +395,7 @@ class PrimalDual:
             blank["outputs"] = forward(x)
         self.memory.allocate(x=x, y=y, **blank)
 
-    def _set_tolerances(self, task: int, data: Source, forward: Forward) -> list[ToleranceChange]:
+    def _set_tolerances(self, task: int, on_all: float) -> list[ToleranceChange]:
         """ε_k from what each task reached on the very samples that memory holds of it now."""
         memory, changes = self.memory, []
         sums = torch.zeros(task + 1, dtype=torch.float64)
@@ -406,7 +407,7 @@ class PrimalDual:
             if old == new:
                 continue
             why = "task learned" if old is None else "other samples of it are stored"
-            beside = self._reached_on_all(data, forward) if k == task else None
+            beside = on_all if k == task else None
             text = f"{why}; {describe(self.limit_of(k))}"
             changes.append(ToleranceChange(k, old, new, self.limit.unit, text, value, beside))
             self.tolerances[k : k + 1] = [new]
