@@ -370,3 +370,15 @@ def test_decay_relaxes_the_artificial_dual_too():
     """At κ = 5 every dual settles at s / κ: the newest task's must not take all of memory."""
     _, history, _ = learned(synthetic(), epochs=6, decay=5.0, dual_lr=0.1, tolerance=0.01)
     assert 0 < history.duals[-1][-1] < 0.2
+
+
+@pytest.mark.parametrize("level", ["task", "sample"])
+def test_what_if_moves_every_constraint_of_a_task_by_as_much_as_it_says(level):
+    """The price line is −λγ: a sample's ε_i = 1.1 ε_k must move by γ, not by 1.1 γ."""
+    learner, _, _ = learned(synthetic(tasks=2), level=level)
+    learner.core.begin(60, 10)
+    before = learner.core.duals.tolerances.clone()
+    learner.core.loosen(1, 0.05)
+    learner.core.begin(60, 10)
+    moved = learner.core.duals.tolerances - before
+    assert moved[0].tolist() == pytest.approx([0.05 * (k == 1) for k in learner.core.sets.tasks.tolist()])

@@ -128,6 +128,7 @@ class PrimalDual:
         self.always_replays = self.slack.from_batches
         self.tolerances: list[float] = []
         self.agreed: dict[str, str] = {}
+        self.loosened: dict[int, float] = {}
         self.carried: list[float] = []
         self.last_duals: list[float] = []
         self.clock, self.steps, self.observed = 0, 1, 0
@@ -165,7 +166,10 @@ class PrimalDual:
         """ε per quantity and constraint; a sample may have 1.1 times what its task may have."""
         rows = {"loss": self.tolerances, "drift": [self.constrain.drift_tolerance] * self.past}
         matrix = torch.tensor([rows[q] for q in self.constrain.names], dtype=torch.float64)
-        return matrix if self.level == "task" else SAMPLE_TOLERANCE * matrix[:, self.sets.tasks]
+        loosened = torch.tensor([self.loosened.get(k, 0.0) for k in range(self.past)], dtype=torch.float64)
+        if self.level == "task":
+            return matrix + loosened
+        return SAMPLE_TOLERANCE * matrix[:, self.sets.tasks] + loosened[self.sets.tasks]
 
     def _start(self, tolerances: Tensor) -> Tensor:
         start = torch.full_like(tolerances, self.start)
@@ -273,13 +277,18 @@ class PrimalDual:
         self.artificial.ascend(_one(mean - self.current_tolerance()))
         if not self.past:
             return None
-        slacks, visited, by_task = self.gauge.measure(self.duals.tolerances, self.tolerances, self._readings(forward))
+        limits = self.limits_now()
+        slacks, visited, by_task = self.gauge.measure(self.duals.tolerances, limits, self._readings(forward))
         self.duals.ascend(slacks, visited)
         self._price()
         duals = self.task_duals()
         self.history.append(duals)
         self.slacks.append(by_task)
-        return Moved(duals.tolist(), by_task.tolist(), self.tolerances, self.current_dual)
+        return Moved(duals.tolist(), by_task.tolist(), limits, self.current_dual)
+
+    def limits_now(self) -> list[float]:
+        """ε_k of every past task, as the task being learned is held to it."""
+        return [epsilon + self.loosened.get(k, 0.0) for k, epsilon in enumerate(self.tolerances[: self.past])]
 
     def _readings(self, forward: Forward) -> Callable[[Tensor], Tensor]:
         """Values compared with ε, [Q, slots]: 0–1 errors for error-rate tolerances, otherwise the loss."""
@@ -433,8 +442,8 @@ class PrimalDual:
         return as_tolerance(self.agreed[str(task)]) if str(task) in self.agreed else self.limit
 
     def loosen(self, task: int, change: float) -> None:
-        """Move ε of one past task by `change`, for what-if."""
-        self.tolerances[task] += change
+        """Move ε of one past task by `change` for the next task, for what-if: each of its samples' by as much."""
+        self.loosened[task] = self.loosened.get(task, 0.0) + change
 
     def report(self) -> Report:
         """Duals, tolerances and the newest task's dual steps, as values."""
