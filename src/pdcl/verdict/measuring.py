@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.promises.bounds import Floats
 from pdcl.streams.audits import Audit
 from pdcl.streams.checks import BadData
 from pdcl.streams.labels import encode
@@ -18,7 +19,6 @@ from pdcl.streams.reading import Column
 from pdcl.training.backbones import unchanged
 from pdcl.training.learner import Learner
 from pdcl.verdict.asking import Criterion
-from pdcl.verdict.bounds import Floats
 from pdcl.verdict.deciding import Row
 from pdcl.verdict.estimates import Estimate, Mean, Rate
 

@@ -1,0 +1,1 @@
+"""Promises: what a stated limit allows, what was measured, and whether it was kept, with exact confidence bounds."""
