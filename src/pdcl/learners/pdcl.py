@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pdcl.duality.replay import cumulate, draw_by_dual, draw_samples_by_dual, draw_stratified, draw_uniform
-from pdcl.duality.tolerance import Fixed, PerTask, Relative, as_tolerance, describe
+from pdcl.duality.tolerance import Relative, Rise, Tolerance, as_tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.constraints import Duals
 from pdcl.learners.filling import SAMPLE_TOLERANCE, Filling
@@ -69,7 +69,7 @@ class PDCL(Rehearsal):
     balance: keep as many samples of each class within a task
     """
 
-    tolerance: Fixed | PerTask | Relative | float | str = "1.1x"
+    tolerance: Tolerance | float | str = "1.1x"
     dual_lr: float = 0.1
     dual_steps: int = 60
     primal_steps: int | None = None
@@ -248,7 +248,7 @@ class PDCL(Rehearsal):
 
     def current_tolerance(self) -> float:
         """ε of the task being learned; a relative one isn't known yet, so its floor stands in."""
-        if isinstance(self.limit, Relative):
+        if isinstance(self.limit, Relative | Rise):
             return self.limit.floor
         return self.limit.of(len(self.tolerances), None)
 
@@ -298,7 +298,7 @@ class PDCL(Rehearsal):
             raise UsageError(f"tolerance={tolerance!r} is in {own.unit}, those of other tasks in {self.limit.unit}")
         self.agreed[str(task)] = describe(own)
 
-    def limit_of(self, task: int) -> Fixed | PerTask | Relative:
+    def limit_of(self, task: int) -> Tolerance:
         return as_tolerance(self.agreed[str(task)]) if str(task) in self.agreed else self.limit
 
     def final_duals(self) -> list[float]:
