@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pdcl.duality.tolerance import Fixed as Fixed
     from pdcl.duality.tolerance import PerTask as PerTask
     from pdcl.duality.tolerance import Relative as Relative
+    from pdcl.duality.tolerance import Rise as Rise
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
@@ -40,6 +41,7 @@ _HOMES = {
     "PDCL": "learners.pdcl",
     "PerTask": "duality.tolerance",
     "Relative": "duality.tolerance",
+    "Rise": "duality.tolerance",
     "Result": "running.result",
     "Step": "training.learner",
     "Stream": "streams.task",

@@ -15,7 +15,7 @@ from pdcl.core.duals import Duals
 from pdcl.core.id_table import IdTable
 from pdcl.duality.dual_rules import Ascent
 from pdcl.duality.lagrangian import task_means
-from pdcl.duality.tolerance import Fixed, PerTask, Relative, Written, as_tolerance
+from pdcl.duality.tolerance import Fixed, PerTask, Relative, Rise, Written, as_tolerance
 
 CURRENT = -1
 
@@ -193,13 +193,13 @@ class Lagrangian:
         """ε of an id seen for the first time."""
         if isinstance(self.tolerance, Mapping) and id in self.tolerance:
             return self.tolerance[id]
-        if isinstance(self.tolerance, (Mapping, Relative)):
+        if isinstance(self.tolerance, (Mapping, Relative, Rise)):
             what = "it isn't in the mapping" if isinstance(self.tolerance, Mapping) else "a relative one needs a value"
             raise ValueError(f"no tolerance for id {id}: {what}; call set_tolerance({id}, value) before")
         return self.tolerance.of(id if self.level == "task" else group)
 
     def _reached(self, id: int, reached: float | None) -> float:
-        if not isinstance(self.tolerance, Relative):
+        if not isinstance(self.tolerance, (Relative, Rise)):
             raise ValueError(f"reached={reached} has no effect on {self.tolerance}: only a relative tolerance uses it")
         return self.tolerance.of(id, reached)
 

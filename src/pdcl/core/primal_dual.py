@@ -30,7 +30,7 @@ from pdcl.duality.duals import infeasible
 from pdcl.duality.estimators import Pool, Uniformly
 from pdcl.duality.quantities import drift_of
 from pdcl.duality.rules import not_negative, rule
-from pdcl.duality.tolerance import Relative, Tolerance, as_tolerance, describe
+from pdcl.duality.tolerance import Relative, Rise, Tolerance, as_tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
 
@@ -259,7 +259,7 @@ class PrimalDual:
 
     def current_tolerance(self) -> float:
         """ε of the task being learned; a relative one isn't known yet, so its floor stands in."""
-        if isinstance(self.limit, Relative):
+        if isinstance(self.limit, Relative | Rise):
             return self.limit.floor
         return self.limit.of(len(self.tolerances), None)
 

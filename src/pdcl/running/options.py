@@ -127,8 +127,8 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     from torch import nn
 
-    from pdcl.duality.tolerance import Fixed, PerTask, Relative, describe
+    from pdcl.duality.tolerance import Tolerance, describe
 
     if isinstance(value, nn.Module):
         return getattr(value, "pdcl_reference", repr(value))
-    return describe(value) if isinstance(value, Fixed | PerTask | Relative) else getattr(value, "name", repr(value))
+    return describe(value) if isinstance(value, Tolerance) else getattr(value, "name", repr(value))
