@@ -4,10 +4,12 @@ import doctest
 import importlib
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdcl.duality import Fixed, Limits, PerTask, Relative, Rise, as_limits, describe_limits
+from pdcl import PDCL
+from pdcl.duality import Fixed, Lagrangian, Limits, PerTask, Relative, Rise, as_limits, describe_limits
 from pdcl.duality.limits import judged
 from pdcl.promises import Limit
 
@@ -110,3 +112,17 @@ def test_every_kind_of_tolerance_can_be_judged():
 @pytest.mark.parametrize("name", ["limits", "stating", "tolerance"])
 def test_the_examples_in_docstrings_run(name):
     assert doctest.testmod(importlib.import_module(f"pdcl.duality.{name}")).failed == 0
+
+
+def test_points_reach_the_dual_ascent():
+    lagrangian = Lagrangian("+2pt")
+    lagrangian.set_tolerance(0, reached=0.1)
+    assert lagrangian.tolerances.tolist() == pytest.approx([0.12])
+    with pytest.raises(ValueError, match=r"call set_tolerance\(1, value\) before"):
+        lagrangian.loss(torch.ones(1), torch.tensor([1]))
+
+
+def test_a_learner_takes_points_and_stands_in_for_what_it_has_not_reached_yet():
+    learner = PDCL(tolerance="+2pt", memory=20)
+    assert learner.limit == Rise(2)
+    assert learner.current_tolerance() == pytest.approx(0.02)
