@@ -15,7 +15,6 @@ from pdcl.duality.partition_rules import PartitionRule, Undivided
 from pdcl.duality.selection import select
 from pdcl.duality.selection_rules import SelectionRule
 from pdcl.errors import UsageError
-from pdcl.memory.store import Memory
 
 
 class Source(Protocol):
@@ -30,39 +29,22 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Refilled:
-    """n_k of every task, the slots that stay, the positions of the newest task that are stored, a note to pass on."""
+class Divided:
+    """n_k of every task, and a note where the rule had to give way."""
 
     counts: list[int]
-    kept: Tensor
-    chosen: Tensor
     note: str | None = None
 
 
-@dataclass(frozen=True)
-class ToleranceChange:
-    """ε of `task` went from `old` to `new`; `reached` on memory and on the task's data at large, where measured."""
-
-    task: int
-    old: float | None
-    new: float
-    unit: str
-    why: str
-    reached: float
-    reached_on_all: float | None
-
-
-def divided(
-    rule: PartitionRule, duals: list[float], memory: Memory, available: list[int]
-) -> tuple[list[int], str | None]:
-    """n_k for every task so far, the newest last, and a note where the rule had to give way."""
-    capacity, tasks = memory.capacity, len(duals)
+def divided(rule: PartitionRule, weights: list[float], bound: Any, capacity: int, available: list[int]) -> Divided:
+    """n_k for every task so far, the newest last. weights: duals, or rooms for a rule that goes by them."""
+    tasks = len(weights)
     if capacity < tasks:
-        raise UsageError(f"memory={memory.bound} holds {capacity} samples, fewer than the {tasks} tasks so far")
+        raise UsageError(f"memory={bound} holds {capacity} samples, fewer than the {tasks} tasks so far")
     try:
-        return rule.counts(duals, capacity, available), None
+        return Divided(rule.counts(weights, capacity, available))
     except Undivided as reason:
-        return uniform_partition(tasks, capacity, available), f"{reason}: divided evenly"
+        return Divided(uniform_partition(tasks, capacity, available), f"{reason}: divided evenly")
 
 
 def kept_slots(

@@ -41,14 +41,16 @@ class Sets:
         return torch.stack([task_means(row, self.owners, len(self)) for row in values])
 
 
-def task_sets(task_of: Tensor, tasks: int) -> Sets:
-    """One set per task, from the task of every slot."""
-    counts = torch.bincount(task_of, minlength=tasks)
-    return Sets(task_of.argsort(stable=True), counts, torch.arange(tasks), torch.ones(tasks, dtype=torch.long))
+def task_sets(task_of: Tensor, tasks: int, slots: Tensor | None = None) -> Sets:
+    """One set per task, from the task of every slot; of the given slots alone, where some are given."""
+    slots = torch.arange(len(task_of)) if slots is None else slots
+    own = task_of[slots]
+    counts = torch.bincount(own, minlength=tasks)
+    return Sets(slots[own.argsort(stable=True)], counts, torch.arange(tasks), torch.ones(tasks, dtype=torch.long))
 
 
-def sample_sets(task_of: Tensor, tasks: int) -> Sets:
-    """One set per slot; its dual is one of the n_k of its task."""
-    size = len(task_of)
-    held = torch.bincount(task_of, minlength=tasks)
-    return Sets(torch.arange(size), torch.ones(size, dtype=torch.long), task_of, held[task_of])
+def sample_sets(tasks: Sets) -> Sets:
+    """One set per slot of these tasks, slots in order; its dual is one of the n_k of its task."""
+    slots, order = tasks.members.sort()
+    owners = tasks.owners[order]
+    return Sets(slots, torch.ones_like(slots), owners, tasks.counts[owners])

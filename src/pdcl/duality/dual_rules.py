@@ -6,12 +6,14 @@ Between dual steps a rule keeps one number per constraint (its state, which star
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from torch import Tensor
 
 from pdcl.duality.duals import nupi
 from pdcl.duality.rules import not_negative, register_rule
+
+ONE_POINT = 0.01
 
 
 @dataclass(frozen=True)
@@ -51,3 +53,38 @@ class Ascent:
 
     def step(self, state: Tensor, look: Look) -> tuple[Tensor, Tensor]:
         return nupi(state, look.slacks, self.lr / look.share, self.gain, self.decay)
+
+
+@register_rule("dual", "capped")
+@dataclass(frozen=True)
+class Capped:
+    """λ ← clip(λ + (A / 2S)(z − κ λ), 0, A) with z = clip((s + m·SE) / √(SE² + (1 pt)²), ±2): steps without a unit.
+
+    cap: A, the most a dual weighs, which keeps the new task's share of the gradient. decay: κ. margin: m, standard
+    errors that a limit is aimed inside of, since ascent parks an active limit at its edge. S: dual steps of the task.
+    """
+
+    cap: float = 3.0
+    decay: float = 0.25
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        not_negative(cap=self.cap, decay=self.decay, margin=self.margin)
+
+    def step(self, state: Tensor, look: Look) -> tuple[Tensor, Tensor]:
+        spread = (look.errors.square() + ONE_POINT**2).sqrt()
+        z = ((look.slacks + self.margin * look.errors) / spread).clamp(-2, 2)
+        rate = self.cap / (2 * look.steps) / look.share
+        duals = (state + rate * (z - self.decay * state)).clamp(0, self.cap)
+        return duals, duals
+
+
+@register_rule("dual", "frozen")
+@dataclass(frozen=True)
+class Frozen:
+    """λ stays what it started with: limits are reported, not pursued."""
+
+    moves: ClassVar[bool] = False
+
+    def step(self, state: Tensor, look: Look) -> tuple[Tensor, Tensor]:
+        return state, state

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pdcl.duality.partition import affine_partition, generalization_partition, uniform_partition
 from pdcl.duality.rules import between, not_negative, register_rule
 from pdcl.errors import UsageError
+
+FIVE_POINTS, LEAST_ROOM = 0.05, 0.005
 
 
 class Undivided(ValueError):
@@ -65,3 +67,26 @@ class Generalization:
         if capacity < tasks * self.minimum:
             raise Undivided(f"memory of {capacity} is below {self.minimum} samples for each of {tasks} tasks")
         return generalization_partition([*duals[:-1], 1.0], capacity, self.minimum, available)
+
+
+@register_rule("partition", "room")
+@dataclass(frozen=True)
+class ByRoom:
+    """n_k ∝ (5 pt / room_k)^power within [1/most, most], where room_k is what the limit leaves above what was reached.
+
+    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. Past error
+    falls about as n^−0.6, so half the room wants three times the places (power 1.6). No limit counts as 5 points.
+    """
+
+    power: float = 1.6
+    most: float = 4.0
+    by_room: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        not_negative(power=self.power)
+        if self.most < 1:
+            raise UsageError(f"most={self.most} must be at least 1: it bounds the ratio to an even share")
+
+    def counts(self, rooms: list[float], capacity: int, available: list[int]) -> list[int]:
+        wanted = [(FIVE_POINTS / max(room, LEAST_ROOM)) ** self.power for room in rooms]
+        return affine_partition([min(self.most, max(1 / self.most, w)) for w in wanted], capacity, 1.0, available)

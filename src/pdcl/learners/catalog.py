@@ -93,16 +93,20 @@ _BUILT_IN = [
         "Li, Hoiem, Learning without Forgetting, 2016",
     ),
     Method(
+        "even", "pdcl.learners.pdcl:PDCL", "replay, every past task at equal weight", "primal-dual", True, True, PAPER,
+        {"partition": "uniform", "selection": "uniform", "level": "task", "dual": "frozen"},
+    ),
+    Method(
         "pdcl0", "pdcl.learners.pdcl:PDCL", "replay weighed by duals", "primal-dual", True, True, PAPER,
         {"partition": "uniform", "selection": "uniform", "level": "task"},
     ),
     Method(
         "pdcl", "pdcl.learners.pdcl:PDCL", "+ memory divided by duals", "primal-dual", True, True, PAPER,
-        {"partition": "affine", "selection": "uniform", "level": "task"},
+        {"selection": "uniform", "level": "task"},
     ),
     Method(
         "pdcl-s", "pdcl.learners.pdcl:PDCL", "duals per sample choose what is kept", "primal-dual", True, True, PAPER,
-        {"partition": "affine", "selection": "dual", "level": "sample"},
+        {"selection": "dual", "level": "sample"},
     ),
 ]  # fmt: skip
 

@@ -17,15 +17,18 @@ from typing import Any, ClassVar
 
 import torch
 
-from pdcl.core.primal_dual import Ended, PrimalDual
+from pdcl.core.primal_dual import Ended, PrimalDual, usual_partition
 from pdcl.core.report import Report
-from pdcl.duality.rules import HOMES, rule, settings
+from pdcl.core.tolerances import Tolerances
+from pdcl.duality.limits import Limits
+from pdcl.duality.rules import HOMES, describe_rule, rule, settings
 from pdcl.duality.tolerance import Tolerance
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
+from pdcl.promises.table import Promises
 from pdcl.streams.task import Spec, Task
-from pdcl.training.batches import Batch
-from pdcl.training.events import DualsMoved, Infeasible, Partitioned, ToleranceSet, Warned
+from pdcl.training.batches import Batch, seeded
+from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
 from pdcl.training.learner import Step
 
 # Options that are short for a setting of a rule: dual_lr=.05 is dual="ascent:lr=.05".
@@ -53,12 +56,18 @@ class PDCL(Rehearsal):
 
     Rules are written by name, with settings: partition="affine:alpha=.3"; alpha=.3 is short for that.
 
-    tolerance: ε_k: a loss (0.05), one per task, relative to what a task reached ("1.1x"), an error rate ("5%")
+    tolerance: what a past task may have: points more than it had (+2pt), an error rate (5%), a loss (0.05), a multiple
+        of the loss it reached (1.1x); by task name: "legacy:+2pt, *:+3pt, new:10%". Nothing: no limits
+    base: b, the weight of every past task before its dual (0: the paper's problem)
+    guard: stored samples a task never trains on, which steer its dual (where a limit is stated: a twentieth of memory,
+        from 1000 places on)
+    witness: stored samples a task never trains on, by which its limit is judged (where one is stated: a twentieth)
     level: a dual per past task, or per stored sample
-    dual: how duals answer slacks: ascent
+    dual: how duals answer slacks: ascent (where limits are losses), capped (where they are error rates), frozen
     estimator: how replayed samples are drawn: dual (if nothing is said), uniform, stratified, whole
     slack: measured on memory, on the replayed batches (batch), or on memory and smoothed (ema)
-    partition: how memory is divided: evenly (uniform), by dual (affine, PB), by generalisation gap (generalization, BP)
+    partition: how memory is divided: evenly (uniform), by dual (affine, PB), by generalisation gap (generalization,
+        BP), by the room that limits leave (room); if nothing is said, affine for losses, room for error rates
     selection: which samples are kept: any (uniform), or by dual (dual, FB)
     constrain: the loss of stored samples, the drift of their outputs, or both
     dual_steps: dual steps per task, spread evenly over it (60, if nothing is said)
@@ -78,18 +87,21 @@ class PDCL(Rehearsal):
     balance: keep as many samples of each class within a task (yes)
     candidates: samples scored per place for selection by dual (4, at least 1000 in all; 0: all of the task's data)
     rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
-    drift: weight of the squared drift added to a replayed sample's loss, under the same dual (0)
+    drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.3)
     drift_tolerance: ε of the drift, where it is constrained (.1)
     """
 
-    tolerance: Tolerance | float | str = "1.1x"
+    tolerance: Tolerance | Limits | Mapping[str, Any] | float | str | None = None
+    base: float = 1.0
+    guard: int | None = None
+    witness: int | None = None
     level: str = "task"
-    dual: str = "ascent"
+    dual: str | None = None
     estimator: str | None = None
     slack: str = "memory"
-    partition: str = "affine"
+    partition: str | None = None
     selection: str = "uniform"
-    constrain: str = "loss"
+    constrain: str = "loss:drift=0.3"
     dual_steps: int | None = None
     primal_steps: int | None = None
     start: float = 0.0
@@ -114,6 +126,7 @@ class PDCL(Rehearsal):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.promises: Promises | None = None
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         for name, reason in self.without_effect(own).items():
             raise UsageError(f"{name}={own[name]} has no effect {reason}; leave it out")
@@ -123,13 +136,12 @@ class PDCL(Rehearsal):
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
         """Options among these that do nothing beside the others, and why."""
-        defaults = {f.name: f.default for f in fields(cls)}
-        values = {**defaults, **options}
-        found = {}
+        values = {**{f.name: f.default for f in fields(cls)}, **options}
+        found, rules = {}, rules_of({**values, **dict.fromkeys(SHORT)})
         for name, (kind, setting) in SHORT.items():
-            if values[name] is not None and setting not in settings(rule(kind, values[kind])):
-                found[name] = f"with {kind}={values[kind]!r}"
-        if values["estimator"] is not None and rule("slack", values["slack"]).from_batches:
+            if values[name] is not None and setting not in settings(rules[kind]):
+                found[name] = f"with {kind}={describe_rule(kind, rules[kind])!r}"
+        if values["estimator"] is not None and rules["slack"].from_batches:
             found["estimator"] = f"with slack={values['slack']!r}, which draws uniformly"
         if values["dual_steps"] is not None and values["primal_steps"] is not None:
             found["dual_steps"] = f"beside primal_steps={values['primal_steps']}"
@@ -138,15 +150,22 @@ class PDCL(Rehearsal):
     def new_core(self, bound: int | str | Any) -> PrimalDual:
         """The core that these options describe."""
         return PrimalDual(
-            bound, self.tolerance, level=self.level, start=self.start, warm=self.warm, normalise=self.normalise,
-            dual_steps=self.dual_steps, primal_steps=self.primal_steps, generator=self.generator, **self.rules,
+            bound, self.tolerance, level=self.level, base=self.base, guard=self.guard, witness=self.witness,
+            start=self.start, warm=self.warm, normalise=self.normalise, dual_steps=self.dual_steps,
+            primal_steps=self.primal_steps, generator=self.generator, **self.rules,
         )  # fmt: skip
 
     def prepare(self, spec: Spec) -> None:
         super().prepare(spec)
         self.core = self.new_core(self.held)
-        self.core.goal, self.core.place = self.goal, self.place
+        self.core.serve(self.goal, self.place)
         self.core.always_replays |= self.batch_statistics
+
+    def hold_back(self, task: Task) -> Task:
+        self._whole = task
+        data = task.data
+        trained = self.core.hold_back(data, seeded(self.seed, task.index, 3), self.evaluated, data.groups)
+        return task if trained is None else replace(task, data=data.subset(trained))
 
     def begin(self, task: Task, steps: int) -> None:
         self.core.begin(len(task.data), steps)
@@ -170,8 +189,11 @@ class PDCL(Rehearsal):
             self.emit(DualsMoved(self.core.past, self.core.clock, *now))
 
     def end(self, task: Task) -> None:
-        self._tell(task.index, self.core.end(task.index, task.data, self.evaluated, self.samples_seen))
-        super().end(task)
+        whole = self._whole
+        ended = self.core.end(whole.name, whole.data, self.evaluated, self.samples_seen)
+        self._tell(task.index, ended)
+        self.promises = ended.promises
+        super().end(whole)
 
     def _tell(self, task: int, ended: Ended) -> None:
         """What the end of a task changed, as events."""
@@ -185,10 +207,12 @@ class PDCL(Rehearsal):
             self.emit(
                 ToleranceSet(task, new.task, new.old, new.new, new.unit, new.why, new.reached, new.reached_on_all)
             )
+        if ended.promises is not None:
+            self.emit(PromisesJudged(task, ended.promises.as_json()))
 
     def agree_on(self, task: int, tolerance: Any) -> None:
         if tolerance is not None:
-            self.core.agree_on(task, tolerance)
+            self.core.tolerances.agree_on(task, tolerance)
 
     def final_duals(self) -> list[float]:
         return self.core.last_duals
@@ -207,7 +231,13 @@ class PDCL(Rehearsal):
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The six rules that a learner's options describe, short ones entered."""
-    found = {kind: rule(kind, options[kind] if options[kind] is not None else "dual") for kind in HOMES}
+    tolerances = Tolerances(options["tolerance"])
+    usual = {
+        "dual": "capped" if tolerances.in_error else "ascent",
+        "estimator": "dual",
+        "partition": usual_partition(tolerances),
+    }
+    found = {kind: rule(kind, usual[kind] if options[kind] is None else options[kind]) for kind in HOMES}
     for name, (kind, setting) in SHORT.items():
         if options[name] is not None:
             found[kind] = replace(found[kind], **{setting: options[name]})

@@ -185,6 +185,12 @@ class Memory:
         wide[: self.size, old.shape[1] :] = more.to(wide)
         self.columns[column] = wide
 
+    def join_column(self, column: str, values: Tensor) -> None:
+        """Add a column to the rows in use."""
+        whole = torch.zeros((self.capacity, *values.shape[1:]), dtype=values.dtype, device=self.device)
+        whole[: self.size] = values.to(self.device)
+        self.columns[column] = whole
+
     def counts(self, tasks: int) -> list[int]:
         """How many samples of each task are held."""
         if not self.size:

@@ -117,6 +117,14 @@ class Infeasible(Event):
 
 
 @dataclass(frozen=True)
+class PromisesJudged(Event):
+    """What became of every stated limit after a task: the rows of `pdcl.promises.Promises`, as JSON."""
+
+    task: int
+    promises: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Evaluated(Event):
     """Mean score on the test data of every task after learning `task`."""
 

@@ -123,6 +123,10 @@ class Trainable(ABC):
         """Samples to mix into the task's training data, such as what memory holds."""
         return None
 
+    def hold_back(self, task: Task) -> Task:
+        """The part of a task that is trained on; the rest is stored and never trained on. The same each time."""
+        return task
+
     def begin(self, task: Task, steps: int) -> None:  # noqa: B027
         """A task of `steps` updates starts."""
 
@@ -148,8 +152,9 @@ class Trainable(ABC):
 
     def absorb(self, task: Task) -> None:
         """Take in a task that the network knows already, as `end` would after learning it; train nothing."""
-        self.begin(task, 1)
-        self.end(task)
+        part = self.hold_back(task)
+        self.begin(part, 1)
+        self.end(part)
 
     def agree_on(self, task: int, tolerance: Any) -> None:
         """Give one task a tolerance of its own (None: as all have)."""

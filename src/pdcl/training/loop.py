@@ -113,6 +113,7 @@ class Loop:
             torch.manual_seed(seeded(learner.seed, task.index, 2).initial_seed() % 2**63)
             if not learner.keep_optimizer:
                 learner.optimiser = learner.new_optimiser()
+        whole, task = task, learner.hold_back(task)
         mixed = learner.mix(task)
         data = task.data if mixed is None else Joined([task.data, mixed])
         if fresh:
@@ -129,7 +130,7 @@ class Loop:
         learner.end(task)
         learner.tasks_learned += 1
         self.listener(TaskEnded(task.index, self.schedule.steps(len(data))))
-        self._measure(task)
+        self._measure(whole)
         self.position = Position(task.index + 1)
 
     def _announce(self, task: Task, samples: int) -> None:

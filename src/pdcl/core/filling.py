@@ -1,0 +1,195 @@
+"""What memory holds: its columns, what enters it at a task's end, and what of it is held back from training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, HeldBack, hold_back, surviving, usual_counts
+from pdcl.core.objective import Objective, no_error_rate
+from pdcl.core.refill import Source, chosen_positions, divided, kept_slots
+from pdcl.core.sets import Sets
+from pdcl.duality.lagrangian import task_means
+from pdcl.duality.partition_rules import PartitionRule
+from pdcl.duality.selection_rules import SelectionRule
+from pdcl.memory.store import Memory
+
+LOOK_AT = 512
+
+Forward = Callable[[Any], Tensor]
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a refill goes by: the slots replayed of each past task; λ by slot, in memory's order; a weight per task for
+    the partition, the newest last (duals, or rooms); what scores candidates of the newest task."""
+
+    tasks: Sets
+    duals: Tensor
+    by_sample: bool
+    weights: list[float]
+    score: Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What the newest task has on its data at large, up to 512 samples of it; error is NaN where there is none."""
+
+    loss: float
+    error: float
+
+
+class View:
+    """Some positions of a task's data, as data of their own."""
+
+    def __init__(self, data: Source, positions: Tensor) -> None:
+        self.data, self.positions = data, positions
+
+    @property
+    def targets(self) -> Tensor:
+        return self.data.targets[self.positions]
+
+    def fetch(self, index: Tensor) -> tuple[Any, Tensor]:
+        return self.data.fetch(self.positions[index])
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+@dataclass
+class Filling:
+    """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then)
+    and, where drift is constrained, outputs. guard, witness: samples a task sets aside; None: as usual."""
+
+    memory: Memory
+    goal: Objective
+    place: torch.device
+    selection: SelectionRule
+    partition: PartitionRule
+    records_outputs: bool
+    guard: int | None
+    witness: int | None
+
+    def allocate(self, data: Source, forward: Forward) -> None:
+        """Reserve memory before partitioning it: a bound in bytes is a number of samples only now."""
+        if self.memory.columns:
+            return
+        first = torch.zeros(1, dtype=torch.long)
+        x, y = data.fetch(first)
+        blank = {"task": first, "id": first, "dual": torch.zeros(1), "reference": torch.zeros(1)}
+        blank |= {"role": torch.zeros(1, dtype=torch.uint8), "wrong": torch.zeros(1)}
+        if self.records_outputs:
+            blank["outputs"] = forward(x)
+        self.memory.allocate(x=x, y=y, **blank)
+
+    def hold_back(self, data: Source, groups: Tensor | None, limited: bool, generator: Generator) -> HeldBack | None:
+        """Guards and witnesses of a new task; None where it has none."""
+        usual = usual_counts(self.memory.capacity) if limited else Counts()
+        wanted = Counts(
+            usual.guards if self.guard is None else self.guard,
+            usual.witnesses if self.witness is None else self.witness,
+        )
+        if not wanted.guards and not wanted.witnesses:
+            return None
+        return hold_back(len(data), wanted, generator, groups)
+
+    def reached(self, data: Source, forward: Forward) -> Reached:
+        total = len(data)
+        x, y = data.fetch(torch.linspace(0, total - 1, min(total, LOOK_AT)).long())
+        outputs, y = forward(x), y.to(self.place)
+        return Reached(float(self.goal.loss(outputs, y).mean()), float(self.wrong(outputs, y).mean()))
+
+    def wrong(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The error of each sample; NaN where the objective has none."""
+        if self.goal.error is no_error_rate:
+            return torch.full((len(y),), torch.nan)
+        return self.goal.error(outputs, y).float()
+
+    def fill(
+        self, task: int, data: Source, aside: HeldBack | None, past: Past, forward: Forward, first_id: int,
+        steady: float, generator: Generator,
+    ) -> tuple[list[int], str | None]:  # fmt: skip
+        """Divide memory, keep and choose samples: n_k replayed of each task, and a note where the rule gave way.
+
+        steady: what references are multiplied with.
+        """
+        trained = data if aside is None else View(data, aside.trained)
+        stay = self._held_back_slots(task, aside)
+        new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
+        capacity = self.memory.capacity - len(stay) - new
+        available = [*past.tasks.counts.tolist(), len(trained)]
+        division = divided(self.partition, past.weights, self.memory.bound, capacity, available)
+        labels = self.memory["y"].cpu() if len(self.memory) else torch.zeros(0)
+        kept = kept_slots(
+            self.selection, past.tasks, division.counts[:-1], past.duals if past.by_sample else None, labels, generator
+        )
+        chosen, shadows = chosen_positions(self.selection, trained, division.counts[-1], past.score, generator)
+        if len(self.memory):
+            self.memory["dual"].copy_(past.duals)
+        rows = self._rows(task, data, aside, chosen, shadows, forward, first_id, steady)
+        self.memory.replace(torch.cat([kept, stay]), **rows)
+        return division.counts, division.note
+
+    def _held_back_slots(self, task: int, aside: HeldBack | None) -> Tensor:
+        """Slots of past guards and witnesses that stay."""
+        if not len(self.memory):
+            return torch.zeros(0, dtype=torch.long)
+        role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
+        kinds = [kind for kind in (GUARD, WITNESS) if bool((role == kind).any())]
+        capacity = self.memory.capacity
+        found = [surviving(role, owner, kind, task + 1, capacity, len(kinds)) for kind in kinds]
+        return torch.cat([torch.zeros(0, dtype=torch.long), *found])
+
+    def _rows(
+        self, task: int, data: Source, aside: HeldBack | None, chosen: Tensor, shadows: Tensor, forward: Forward,
+        first_id: int, steady: float,
+    ) -> dict[str, Any]:  # fmt: skip
+        empty = torch.zeros(0, dtype=torch.long)
+        guards, witnesses = (empty, empty) if aside is None else (aside.guards, aside.witnesses)
+        positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
+        x, y = data.fetch(positions)
+        outputs = forward(x)
+        y = y.to(self.place)
+        sizes = torch.tensor([len(chosen), len(guards), len(witnesses)])
+        roles = torch.tensor([REPLAY, GUARD, WITNESS], dtype=torch.uint8)
+        rows = {
+            "x": x,
+            "y": y,
+            "task": torch.full((len(positions),), task),
+            "id": positions + first_id,
+            "dual": torch.cat([shadows, torch.zeros(len(positions) - len(chosen))]),
+            "reference": self.goal.loss(outputs, y).float() * steady,
+            "role": torch.repeat_interleave(roles, sizes),
+            "wrong": self.wrong(outputs, y),
+        }
+        return rows | {"outputs": outputs} if self.records_outputs else rows
+
+    def references(self, tasks: int, in_error: list[bool]) -> list[float]:
+        """What each task had when it was learned, on the samples that steer for it: its guards, else the replayed."""
+        role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
+        columns = {name: self.memory[name].double().cpu() for name in ("reference", "wrong")}
+        means = {
+            (name, kind): task_means(values[role == kind], owner[role == kind], tasks)
+            for name, values in columns.items()
+            for kind in (REPLAY, GUARD)
+        }
+        found = []
+        for k, error in enumerate(in_error):
+            name = "wrong" if error else "reference"
+            guard = float(means[name, GUARD][k])
+            found.append(guard if guard == guard else float(means[name, REPLAY][k].nan_to_num()))
+        return found
+
+    def upgrade(self, in_error: list[bool]) -> None:
+        """Columns that memory of an older format lacks: everything was replayed, and its reference had one unit."""
+        if not self.memory.columns or "role" in self.memory.columns:
+            return
+        size = len(self.memory)
+        self.memory.join_column("role", torch.zeros(size, dtype=torch.uint8))
+        mask = torch.tensor(in_error, dtype=torch.bool)[self.memory["task"].cpu()] if size else torch.zeros(0).bool()
+        reference = self.memory["reference"].float()
+        self.memory.join_column("wrong", torch.where(mask.to(reference.device), reference, torch.nan))

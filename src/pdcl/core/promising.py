@@ -1,0 +1,115 @@
+"""What became of every promise, on samples that training never saw: questions for `pdcl.promises` to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pdcl.core.filling import Filling, Reached
+from pdcl.core.held_back import GUARD, WITNESS
+from pdcl.core.tolerances import Tolerances
+from pdcl.duality.limits import judged
+from pdcl.promises.limit import Limit
+from pdcl.promises.promise import NEW
+from pdcl.promises.split import Split, split_errors
+from pdcl.promises.table import Promises
+from pdcl.promises.verdicts import Question, half_way, judge
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What held-back samples showed then and now: [n] each. steered: guards, for want of witnesses."""
+
+    tasks: Tensor
+    targets: Tensor
+    then: dict[str, Tensor]
+    now: dict[str, Tensor]
+    predictions: Tensor | None
+    steered: Tensor
+
+    def of(self, task: int) -> Seen:
+        mine = self.tasks == task
+        if bool((mine & ~self.steered).any()):
+            mine &= ~self.steered
+        then, now = ({unit: values[mine] for unit, values in each.items()} for each in (self.then, self.now))
+        said = None if self.predictions is None else self.predictions[mine]
+        return Seen(self.tasks[mine], self.targets[mine], then, now, said, self.steered[mine])
+
+
+@dataclass
+class Witnesses:
+    """Which classes were known when each task was learned, and the table of promises.
+
+    first_seen: class → the first task that had it.
+    """
+
+    first_seen: dict[str, int] = field(default_factory=dict)
+
+    def meet(self, task: int, targets: Tensor) -> None:
+        """A task with these targets is learned."""
+        if targets.ndim == 1 and not targets.is_floating_point():
+            for label in targets.unique().tolist():
+                self.first_seen.setdefault(str(label), task)
+
+    def promises(
+        self, filling: Filling, tolerances: Tolerances, reached: Reached, forward: Callable[[Any], Tensor]
+    ) -> Promises:
+        """The table after the newest task: a row per past task with a limit, then one for the newest."""
+        seen, newest = self._look(filling, forward), len(tolerances) - 1
+        questions = [
+            self._past(k, tolerances, seen.of(k)) for k in range(newest) if tolerances.of(k) is not None
+        ]  # fmt: skip
+        new = self._new(newest, tolerances, seen.of(newest), reached)
+        return judge([*questions, new] if new is not None else questions)
+
+    @torch.no_grad()
+    def _look(self, filling: Filling, forward: Callable[[Any], Tensor]) -> Seen:
+        memory = filling.memory
+        slots = (memory["role"].cpu() >= GUARD).nonzero().flatten()
+        targets = memory.read("y", slots)
+        now: dict[str, Tensor] = {"loss": torch.zeros(0), "error": torch.zeros(0)}
+        said = None
+        if len(slots):
+            outputs = forward(memory.read("x", slots))
+            now = {"loss": filling.goal.loss(outputs, targets).cpu(), "error": filling.wrong(outputs, targets).cpu()}
+            said = outputs.argmax(1).cpu() if targets.ndim == 1 and not targets.is_floating_point() else None
+        then = {"loss": memory.read("reference", slots).cpu(), "error": memory.read("wrong", slots).cpu()}
+        steered = memory.read("role", slots).cpu() != WITNESS
+        return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered)
+
+    def _past(self, task: int, tolerances: Tolerances, seen: Seen) -> Question:
+        limit = judged(_stated(tolerances, task), task)
+        unit = limit.unit
+        return Question(
+            tolerances.name(task), limit, seen.now[unit].numpy(), seen.then[unit].numpy(),
+            split=self._split(task, seen), steered=bool(seen.steered.any()),
+        )  # fmt: skip
+
+    def _split(self, task: int, seen: Seen) -> Split | None:
+        if seen.predictions is None or not len(seen.predictions):
+            return None
+        known = [int(label) for label, first in self.first_seen.items() if first <= task]
+        return split_errors(seen.targets.numpy(), seen.predictions.numpy(), known, seen.then["error"].numpy() > 0.5)
+
+    def _new(self, task: int, tolerances: Tolerances, seen: Seen, reached: Reached) -> Question | None:
+        limit, stated = self._goal(tolerances, reached)
+        if limit is None:
+            return None
+        now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
+        return Question(tolerances.name(task), limit, now, kind=NEW, stated=stated, steered=steered)
+
+    def _goal(self, tolerances: Tolerances, reached: Reached) -> tuple[Limit | None, bool]:
+        """What the new task must reach: as stated, or half-way between chance and what it has on its own data."""
+        stated = tolerances.goal_of_new()
+        if stated is not None:
+            return judged(stated), True
+        chance = 1 - 1 / max(2, len(self.first_seen))
+        return (half_way(chance, reached.error), False) if reached.error < chance else (None, False)
+
+
+def _stated(tolerances: Tolerances, task: int) -> Any:
+    return tolerances.of(task)
