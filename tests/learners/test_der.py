@@ -38,7 +38,7 @@ def test_stored_outputs_are_those_before_the_step(learner, batch) -> None:
 
 def test_the_two_draws_of_derpp_are_independent(trained) -> None:
     made = trained("derpp", tasks=1, memory=50)
-    first, second = made.draws()
+    first, second = made.draws(10)
     assert first.tolist() != second.tolist()
 
 

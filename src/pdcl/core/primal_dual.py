@@ -376,6 +376,8 @@ class PrimalDual:
         counts, note = self.filling.fill(
             task, data, self.aside, past, forward, first_id, self._steadying(reached), self.generator
         )
+        if self.constrain.refresh and self.constrain.records_outputs:
+            self.memory["outputs"].copy_(forward(self.memory["x"]))
         in_error = [self.tolerances.unit(k) == "error" for k in range(task + 1)]
         on_all = reached.error if in_error[-1] else reached.loss
         changes = self.tolerances.set(self.filling.references(task + 1, in_error), on_all)

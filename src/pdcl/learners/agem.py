@@ -48,7 +48,7 @@ class AGEM(Rehearsal):
         self.largest = 0
 
     def step(self, batch: Batch) -> Step:
-        reference = self.reference_gradient() if len(self.held) else None
+        reference = self.reference_gradient(self.portion(batch)) if len(self.held) else None
         losses = self.losses(self.outputs(batch.x), batch.y)
         self.backward(losses)
         if reference is not None:
@@ -59,9 +59,9 @@ class AGEM(Rehearsal):
             self.held.add_reservoir(self.generator, **self.rows(batch))
         return Step(losses.detach())
 
-    def reference_gradient(self) -> Tensor:
-        """g_r, on a fresh draw from memory."""
-        slots = self.held.draw(self.replay, self.generator)
+    def reference_gradient(self, m: int) -> Tensor:
+        """g_r, on a fresh draw of m samples from memory."""
+        slots = self.held.draw(m, self.generator)
         self.backward(self.losses(self.outputs(self.held["x"][slots]), self.held["y"][slots]))
         return flat_gradient(self.model)
 

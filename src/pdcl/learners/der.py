@@ -41,7 +41,7 @@ class DER(Rehearsal):
             raise UsageError(f"alpha={self.alpha} must not be negative")
 
     def step(self, batch: Batch) -> Step:
-        draws = self.draws() if len(self.held) else []
+        draws = self.draws(self.portion(batch)) if len(self.held) else []
         now, *then = self.forward_each([batch.x, *(self.held["x"][slots] for slots in draws)])
         losses = self.losses(now, batch.y)
         self.descend(losses.mean() + self.rehearsed(draws, then) if draws else losses.mean())
@@ -55,9 +55,9 @@ class DER(Rehearsal):
             self.held.add_reservoir(self.generator, **self.rows(batch, outputs=self.evaluated(batch.x)))
         self.end(task)
 
-    def draws(self) -> list[Tensor]:
-        """Slots of every draw from memory that the loss needs."""
-        return [self.held.draw(self.replay, self.generator)]
+    def draws(self, m: int) -> list[Tensor]:
+        """Slots of every draw of m samples from memory that the loss needs."""
+        return [self.held.draw(m, self.generator)]
 
     def rehearsed(self, draws: list[Tensor], outputs: list[Tensor]) -> Tensor:
         """α ‖f(x′) − z′‖² / K, a mean over the draw."""

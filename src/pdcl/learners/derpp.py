@@ -31,8 +31,8 @@ class DERpp(DER):
         if self.beta < 0:
             raise UsageError(f"beta={self.beta} must not be negative")
 
-    def draws(self) -> list[Tensor]:
-        return [self.held.draw(self.replay, self.generator) for _ in range(2)]
+    def draws(self, m: int) -> list[Tensor]:
+        return [self.held.draw(m, self.generator) for _ in range(2)]
 
     def rehearsed(self, draws: list[Tensor], outputs: list[Tensor]) -> Tensor:
         labelled = self.losses(outputs[1], self.held["y"][draws[1]]).mean()

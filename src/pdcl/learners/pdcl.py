@@ -46,6 +46,7 @@ SHORT = {
     "candidates": ("selection", "candidates"),
     "rescore": ("selection", "rescore"),
     "drift": ("constrain", "drift"),
+    "refresh": ("constrain", "refresh"),
     "drift_tolerance": ("constrain", "drift_tolerance"),
 }
 
@@ -88,6 +89,7 @@ class PDCL(Rehearsal):
     candidates: samples scored per place for selection by dual (4, at least 1000 in all; 0: all of the task's data)
     rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
     drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.3)
+    refresh: drift is measured from where the last task left outputs (yes), or from when a sample was stored (no)
     drift_tolerance: ε of the drift, where it is constrained (.1)
     """
 
@@ -120,6 +122,7 @@ class PDCL(Rehearsal):
     candidates: int | None = None
     rescore: bool | None = None
     drift: float | None = None
+    refresh: bool | None = None
     drift_tolerance: float | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
@@ -172,7 +175,7 @@ class PDCL(Rehearsal):
 
     def step(self, batch: Batch) -> Step:
         core, n = self.core, len(batch)
-        drawn = core.draw(self.replay)
+        drawn = core.draw(self.portion(batch))
         x = batch.x if drawn is None else torch.cat([batch.x, self.held.read("x", drawn.slots)])
         terms = core.terms(self.outputs(x), batch.y, drawn)
         self.descend(terms, core.weights(n, drawn))

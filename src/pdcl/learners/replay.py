@@ -60,15 +60,19 @@ class Remembering(Learner):
 class Rehearsal(Remembering):
     """A method that replays a batch of stored samples at each step.
 
-    replay: stored samples per step
+    replay: stored samples per step (as many as the batch has, if nothing is said)
     """
 
-    replay: int = 10
+    replay: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.replay < 1:
+        if self.replay is not None and self.replay < 1:
             raise UsageError(f"replay={self.replay} must be at least 1")
+
+    def portion(self, batch: Batch) -> int:
+        """How many samples are replayed beside this batch."""
+        return self.replay or len(batch)
 
 
 @dataclass(eq=False)
@@ -88,7 +92,7 @@ class ER(Rehearsal):
         """The batch and, once memory holds something, `replay` distinct stored samples behind it."""
         if not len(self.held):
             return batch.x, batch.y
-        slots = self.held.draw(self.replay, self.generator)
+        slots = self.held.draw(self.portion(batch), self.generator)
         return torch.cat([batch.x, self.held.read("x", slots)]), torch.cat([batch.y, self.held.read("y", slots)])
 
     def absorb(self, task: Task) -> None:

@@ -81,7 +81,7 @@ class XDER(Rehearsal):
 
     def step(self, batch: Batch) -> Step:
         t, c = batch.task, self.classes
-        draws = [self.held.draw(self.replay, self.generator) for _ in range(2)] if len(self.held) else []
+        draws = [self.held.draw(self.portion(batch), self.generator) for _ in range(2)] if len(self.held) else []
         now, *then = self._forward(batch, draws)
         losses = cross_entropy(now[:, t * c : (t + 1) * c], batch.y - t * c, reduction="none")
         scalar = losses.mean()

@@ -10,15 +10,7 @@ from pdcl.training.schedule import portions
 
 
 def auto(stream: Stream) -> dict[str, Any]:
-    """Network by input shape; batch and epochs so that a task gets some hundreds of steps; a relative tolerance."""
+    """Batch and epochs so that a task gets some hundreds of steps. All else is what a learner has by itself."""
     samples = statistics.median(len(task.data) for task in stream.tasks)
     epochs, batch = portions(samples)
-    return {
-        "network": "auto",
-        "optimizer": "adam",
-        "lr": 0.001,
-        "batch": batch,
-        "replay": batch,
-        "epochs": epochs,
-        "tolerance": "1.1x",
-    }
+    return {"batch": batch, "epochs": epochs}

@@ -67,10 +67,10 @@ class Trainable(ABC):
     network: nn.Module | str = "auto"
     _: KW_ONLY
     seed: int = 0
-    lr: float = 0.1
-    optimizer: str = "sgd"
+    lr: float = 0.001
+    optimizer: str = "adam"
     weight_decay: float = 0.0
-    keep_optimizer: bool = False
+    keep_optimizer: bool = True
     device: str = "auto"
     precision: str = "float32"
     objective: Objective | str = "auto"
