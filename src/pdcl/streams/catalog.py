@@ -112,18 +112,24 @@ def catalog() -> list[Entry]:
 def load(name: str, **options: Any) -> Stream:
     """The stream of this name. Unknown names and options are errors that suggest the nearest one.
 
-    Every stream has `held_out` (with `held_out_seed`): that share of training data in place of test data.
+    Every stream has `held_out` (with `held_out_seed`): that share of training data in place of test data, and the
+    options of `derive` (noise, permuted, …), except those that its loader has under the same name.
     """
+    from pdcl.streams.derivation import OPTIONS as DERIVED
+
     loader = find(name)
     share = options.pop("held_out", None)
     seed = 0 if share is None else options.pop("held_out_seed", 0)
     known = inspect.signature(loader).parameters
+    derived = {option: options.pop(option) for option in DERIVED if option in options and option not in known}
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option in options:
             if option not in known:
-                raise UsageError(f"stream {name!r} has no option {option!r}{_nearest(option, known)}")
+                there = {*known, *DERIVED, "held_out"}
+                raise UsageError(f"stream {name!r} has no option {option!r}{_nearest(option, there)}")
     stream = loader(**options)
-    return stream if share is None else stream.for_tuning(share, seed)
+    stream = stream if share is None else stream.for_tuning(share, seed)
+    return stream.derive(**derived) if derived else stream
 
 
 def find(name: str) -> Loader:

@@ -72,8 +72,17 @@ class TensorData(Data):
         return self.x.index_select(0, rows), self.targets.index_select(0, index)
 
     def subset(self, index: Tensor) -> TensorData:
-        rows = index if self.rows is None else self.rows[index]
+        return self.with_rows(index if self.rows is None else self.rows[index])
+
+    def with_rows(self, rows: Tensor) -> TensorData:
+        """The samples at these rows of the whole tensor."""
         return TensorData(self.x, self._all_targets, rows, self._all_groups, self._all_columns)
+
+    def shares_rows(self, other: Data) -> bool:
+        """Whether both are chosen rows of the very same tensors."""
+        if not isinstance(other, TensorData) or self.rows is None or other.rows is None:
+            return False
+        return self.x is other.x and self._all_targets is other._all_targets
 
 
 class DatasetData(Data):
