@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
-from pdcl.streams.raw.sources import MNIST, ORGANA, SPEECH, TINY_IMAGENET, Source
+from pdcl.streams.raw.sources import BANKING77, MNIST, ORGANA, SPEECH, TINY_IMAGENET, Source
 
 if TYPE_CHECKING:
     from pdcl.streams.task import Stream
@@ -83,6 +83,7 @@ BUILT_IN = (
     _benchmark(ORGANA, "organs in abdominal CT, 28×28", tasks=5, classes=10),
     _benchmark(SPEECH, "spoken words, one second at 8 kHz, split by speaker", tasks=5, classes=10),
     _benchmark(TINY_IMAGENET, "photographs, 64×64 (size=32: halved), the first forty classes", tasks=10, classes=40),
+    _benchmark(BANKING77, "customers' questions to a bank, as features (features=minilm)", tasks=7, classes=77),
 )
 
 _registered: dict[str, Loader] = {}
