@@ -204,7 +204,11 @@ def test_encoded_questions_tell_intents_apart_better() -> None:
 
 
 def nearest_mean(stream: Stream) -> float:
-    x, y = (torch.cat(found) for found in zip(*(task.data.fetch(everything(task.data)) for task in stream.tasks), strict=True))
+    (x, y), (test, truth) = (joined_up(side(stream, name)) for name in ("train", "test"))
     means = torch.nn.functional.normalize(torch.stack([x[y == k].mean(0) for k in range(stream.spec.outputs)]), dim=1)
-    test, truth = (torch.cat(found) for found in zip(*(task.test.fetch(everything(task.test)) for task in stream.tasks), strict=True))
     return float(((test @ means.T).argmax(1) == truth).double().mean())
+
+
+def joined_up(parts: list[Data]) -> tuple[torch.Tensor, torch.Tensor]:
+    fetched = [data.fetch(everything(data)) for data in parts]
+    return torch.cat([x for x, _ in fetched]), torch.cat([y for _, y in fetched])
