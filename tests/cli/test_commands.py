@@ -72,6 +72,14 @@ def test_too_few_or_too_many_words_show_the_usage(words, capsys):
     assert "usage" in capsys.readouterr().out
 
 
+def test_stream_options_may_follow_one_flag_or_one_each():
+    from pdcl.cli.run import gathered
+
+    words = ["--stream-option", "a=1", "b=2", "--epochs", "3", "--stream-option=c=4", "--stream-option", "d=5"]
+    assert gathered(words) == ["--epochs", "3", "--stream-option", "a=1", "b=2", "c=4", "d=5"]
+    assert gathered(["--epochs", "3"]) == ["--epochs", "3"]
+
+
 def test_stream_options_are_parsed_as_numbers_where_they_are():
     from pdcl.cli.run import stream_options
     from pdcl.errors import UsageError

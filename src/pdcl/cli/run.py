@@ -18,6 +18,9 @@ USAGE = """usage: pdcl run STREAM METHOD [options]
 'pdcl list' names the streams and methods."""
 
 
+STREAM_OPTION = "--stream-option"
+
+
 @dataclass
 class Running:
     """How a run is carried out.
@@ -26,7 +29,7 @@ class Running:
     seeds: run seeds 0 … N−1
     out: where records go
     data: where the data of benchmarks lies
-    stream_option: options of the stream, as NAME=VALUE
+    stream_option: options of the stream, as NAME=VALUE, those of every stream too (noise=0.1, per_class=50)
     plugin: a Python file that registers methods or streams
     snapshot: keep what memory holds at the end
     checkpoint_every: save the state every so many steps (500) or so often (30s, 5m)
@@ -46,7 +49,7 @@ def main(argv: list[str]) -> int:
     if len(argv) < 2 or argv[0].startswith("-") or argv[1].startswith("-"):
         print(USAGE)
         return 0 if "--help" in argv or "-h" in argv else 2
-    stream_name, method_name, rest = argv[0], argv[1], argv[2:]
+    stream_name, method_name, rest = argv[0], argv[1], gathered(argv[2:])
     _plug_in(rest)
     options, running = _options(stream_name, method_name, rest)
     if "seed" in options and running.seeds is not None:
@@ -55,6 +58,22 @@ def main(argv: list[str]) -> int:
     paths = [_one(stream_name, method_name, running, {**options, "seed": seed}) for seed in seeds]
     close(paths)
     return 0
+
+
+def gathered(argv: list[str]) -> list[str]:
+    """The words with all stream options behind one flag: of a repeated flag the last one alone would count."""
+    pairs: list[str] = []
+    rest: list[str] = []
+    seen = taking = False
+    for word in argv:
+        flag, equals, value = word.partition("=")
+        if flag == STREAM_OPTION:
+            seen, taking = True, not equals
+            pairs += [value] if equals else []
+        else:
+            taking = taking and not word.startswith("--")
+            (pairs if taking else rest).append(word)
+    return [*rest, STREAM_OPTION, *pairs] if seen else rest
 
 
 def _plug_in(argv: list[str]) -> None:
@@ -124,7 +143,7 @@ def stream_options(pairs: tuple[str, ...], data: str | None) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(f"--stream-option {pair!r} must be NAME=VALUE")
+            raise UsageError(f"{STREAM_OPTION} {pair!r} must be NAME=VALUE")
         try:
             options[name] = json.loads(value)
         except json.JSONDecodeError:

@@ -52,6 +52,7 @@ def set_aside(
     columns = {"task": np.full(len(chosen), task)}
     if chosen.groups is not None:
         columns["group"] = np.asarray([str(group) for group in chosen.groups.tolist()])
+    columns |= {name: np.asarray([str(value) for value in values]) for name, values in chosen.columns.items()}
     audit = _written(path, held, {"x": x.numpy(), "y": chosen.targets, **columns})
     own = int((audit.columns["task"].astype(str) == task).sum())
     units = own if chosen.groups is None else len(np.unique(chosen.groups))
@@ -91,7 +92,8 @@ def _taken(samples: Samples, mask: Tensor) -> Samples:
     part = inputs[index] if isinstance(inputs, Tensor) else Subset(inputs, index.tolist())
     rows = index.numpy()
     groups = None if samples.groups is None else samples.groups[rows]
-    return replace(samples, inputs=part, targets=samples.targets[rows], groups=groups)
+    columns = {name: values[rows] for name, values in samples.columns.items()}
+    return replace(samples, inputs=part, targets=samples.targets[rows], groups=groups, columns=columns)
 
 
 def _inputs(samples: Samples) -> Tensor:

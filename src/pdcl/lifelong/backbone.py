@@ -57,4 +57,4 @@ def features_of(learner: Learner, data: Data) -> Data:
         return data
     through = unchanged(learner)
     pieces = [through(data.fetch(index)[0]) for index in everything(data).split(CHUNK)]
-    return TensorData(torch.cat(pieces), data.targets, groups=data.groups)
+    return TensorData(torch.cat(pieces), data.targets, groups=data.groups, columns=data.columns)

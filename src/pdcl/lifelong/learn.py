@@ -43,6 +43,7 @@ def learn(
     name: str | None = None,
     test: Any = None,
     groups: Any = None,
+    columns: Any = None,
     kind: Kind = "classification",
     transform: Transform | None = None,
     epochs: int | None = None,
@@ -54,7 +55,7 @@ def learn(
     audit_budget: int | None = None,
 ) -> dict[str, Any]:
     """Learn one task; the entry of it in the lineage. If it diverges, the learner is as it was before."""
-    samples = read(x, y, groups, where="x, y")
+    samples = read(x, y, groups, where="x, y", columns=columns)
     aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
@@ -89,13 +90,14 @@ def adopt(
     tolerance: Any = None,
     labels: Sequence[Any] | None = None,
     groups: Any = None,
+    columns: Any = None,
     transform: Transform | None = None,
     kind: Kind = "classification",
 ) -> dict[str, Any]:
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
-    samples = read(x, y, groups, where="x, y")
+    samples = read(x, y, groups, where="x, y", columns=columns)
     if learner.spec is None:
         _prepare(learner, samples, kind, transform, labels)
     assert learner.spec is not None

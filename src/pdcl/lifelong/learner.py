@@ -49,16 +49,17 @@ class Learner(Trainable):
     def learn(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
         """Learn one task: `learn(x, y, name="2026-12")`. Labels are any integers or strings, new ones included.
 
-        name; test: (x, y) to score afterwards; groups: one per sample; epochs, batch: otherwise by size; grow: widens
-        the network in place of our own rule; kind, transform: of the first task; listener: hears the events. audit: a
-        directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
+        name; test: (x, y) to score afterwards; groups: one per sample; columns: {"plan": [...]}, further facts of every
+        sample; epochs, batch: otherwise by size; grow: widens the network in place of our own rule; kind, transform: of
+        the first task; listener: hears the events. audit: a directory to set `audit_share` (0.1) of the task aside in,
+        at most `audit_budget` samples in all, for the gate.
         """
         return learning.learn(self, x, y, **options)
 
     def adopt(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
         """Enter data that the network knows already as a past task; no weight changes.
 
-        name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups.
+        name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups; columns.
         """
         return learning.adopt(self, x, y, **options)
 

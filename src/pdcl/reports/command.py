@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +18,8 @@ def command(config: Mapping[str, Any]) -> str:
             words += _words(name, option["value"])
     for name, value in config["stream_options"].items():
         if value is not None and name != "data":
-            words += ["--stream-option", f"{name}={value}"]
+            # The command line reads JSON: True would be a text there, true is a truth value.
+            words += ["--stream-option", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
 
 

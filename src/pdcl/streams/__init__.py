@@ -10,6 +10,7 @@ from typing import Any
 
 _HOMES = {
     "BadData": "checks",
+    "CodedColumn": "columns",
     "Data": "data",
     "DatasetData": "data",
     "Spec": "task",
@@ -20,6 +21,7 @@ _HOMES = {
     "UnknownStream": "catalog",
     "check_stream": "checks",
     "check_task": "checks",
+    "derive": "derivation",
     "everything": "data",
     "from_tasks": "task_list",
     "hold_out": "held_out",

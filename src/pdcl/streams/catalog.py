@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
-from pdcl.streams.raw.sources import MNIST, ORGANA, SPEECH, TINY_IMAGENET, Source
+from pdcl.streams.raw.sources import BANKING77, MNIST, ORGANA, SPEECH, TINY_IMAGENET, Source
 
 if TYPE_CHECKING:
     from pdcl.streams.task import Stream
@@ -83,6 +83,7 @@ BUILT_IN = (
     _benchmark(ORGANA, "organs in abdominal CT, 28×28", tasks=5, classes=10),
     _benchmark(SPEECH, "spoken words, one second at 8 kHz, split by speaker", tasks=5, classes=10),
     _benchmark(TINY_IMAGENET, "photographs, 64×64 (size=32: halved), the first forty classes", tasks=10, classes=40),
+    _benchmark(BANKING77, "customers' questions to a bank, as features (features=minilm)", tasks=7, classes=77),
 )
 
 _registered: dict[str, Loader] = {}
@@ -112,18 +113,24 @@ def catalog() -> list[Entry]:
 def load(name: str, **options: Any) -> Stream:
     """The stream of this name. Unknown names and options are errors that suggest the nearest one.
 
-    Every stream has `held_out` (with `held_out_seed`): that share of training data in place of test data.
+    Every stream has `held_out` (with `held_out_seed`): that share of training data in place of test data, and the
+    options of `derive` (noise, permuted, …), except those that its loader has under the same name.
     """
+    from pdcl.streams.derivation import OPTIONS as DERIVED
+
     loader = find(name)
     share = options.pop("held_out", None)
     seed = 0 if share is None else options.pop("held_out_seed", 0)
     known = inspect.signature(loader).parameters
+    derived = {option: options.pop(option) for option in DERIVED if option in options and option not in known}
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option in options:
             if option not in known:
-                raise UsageError(f"stream {name!r} has no option {option!r}{_nearest(option, known)}")
+                there = {*known, *DERIVED, "held_out"}
+                raise UsageError(f"stream {name!r} has no option {option!r}{_nearest(option, there)}")
     stream = loader(**options)
-    return stream if share is None else stream.for_tuning(share, seed)
+    stream = stream if share is None else stream.for_tuning(share, seed)
+    return stream.derive(**derived) if derived else stream
 
 
 def find(name: str) -> Loader:

@@ -11,9 +11,11 @@ import torch
 from torch.utils.data import Dataset
 
 from pdcl.streams.checks import BadData, check_groups_apart
+from pdcl.streams.columns import ColumnCodes
 from pdcl.streams.data import Data
 from pdcl.streams.encoding import Encoding, assembled
 from pdcl.streams.held_out import divided, draw_share, hold_out, hold_out_all
+from pdcl.streams.inputs import refuse_containers
 from pdcl.streams.labels import Groups, encode, in_order, labels_in
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
@@ -33,6 +35,8 @@ def split(
     order_seed: int | None = None,
     groups: Any = None,
     test_groups: Any = None,
+    columns: Any = None,
+    test_columns: Any = None,
     transform: Transform | None = None,
     test_share: float = 0.2,
     seed: int = 0,
@@ -43,25 +47,28 @@ def split(
     `x`, `y`: arrays, tensors, or a Dataset in `x` alone, read lazily. Labels are any integers or strings. `tasks` names
     the classes of every task instead (classes it leaves out are dropped); `order_seed` permutes the classes.
     Without `test`, `test_share` of every class is carved out by `seed`, never dividing one of the `groups`.
+    `columns` are further facts by name, one string or integer per sample, kept in `task.data.columns`.
     Without `transform`, bytes are scaled to 0 … 1, and floats of large scale standardised by the first task's data.
 
     >>> stream = split([[0.0], [1.0], [2.0], [3.0]] * 5, ["cat", "dog", "owl", "fox"] * 5)
     >>> [task.name for task in stream.tasks]
     ['cat, dog', 'fox, owl']
     """
-    samples = read(x, y, groups, workers, "x, y")
+    samples = read(x, y, groups, workers, "x, y", columns)
+    other = None if test is None else _read_test(test, test_groups, workers, test_columns)
+    _refuse_lonely(test, test_groups=test_groups, test_columns=test_columns)
     plan = plan_classes(labels_in(samples.targets), classes_per_task, tasks, order_seed)
     labels = tuple(label for members in plan for label in members)
     missing = None if tasks is None else -1
-    encoded = Groups()
-    data = samples.data(encode(samples.targets, labels, "y", missing), encoded.encode(samples.groups))
-    if test is None:
+    encoded, codes = Groups(), ColumnCodes([samples.columns, *([] if other is None else [other.columns])])
+    targets = encode(samples.targets, labels, "y", missing)
+    data = samples.data(targets, encoded.encode(samples.groups), codes.encode(samples.columns))
+    if other is None:
         train, held = _carved(data, test_share, seed)
     else:
-        other = _read_test(test, test_groups, workers)
         check_groups_apart([samples.groups], [other.groups])
         targets = encode(other.targets, labels, "test y", missing)
-        train, held = data, other.data(targets, encoded.encode(other.groups))
+        train, held = data, other.data(targets, encoded.encode(other.groups), codes.encode(other.columns))
     return replace(by_class(name, train, held, plan, transform), groups=tuple(encoded.known))
 
 
@@ -112,11 +119,19 @@ def named(members: Sequence[Any]) -> str:
     return ", ".join(str(label) for label in members)
 
 
-def _read_test(test: Any, groups: Any, workers: int) -> Samples:
+def _read_test(test: Any, groups: Any, workers: int, columns: Any) -> Samples:
+    refuse_containers(test, "test")
     if isinstance(test, Dataset):
-        return read(test, None, groups, workers, "test")
+        return read(test, None, groups, workers, "test", columns)
     x, y = test
-    return read(x, y, groups, workers, "test")
+    return read(x, y, groups, workers, "test", columns)
+
+
+def _refuse_lonely(test: Any, **of_test: Any) -> None:
+    """An option of test data that isn't given has no effect."""
+    for name, value in of_test.items():
+        if test is None and value is not None:
+            raise BadData(f"{name} has no effect without test; the test data is carved from x, with its own values")
 
 
 def _carved(data: Data, share: float, seed: int) -> tuple[Data, Data]:

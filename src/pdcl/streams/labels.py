@@ -16,6 +16,7 @@ from pdcl.streams.samples import Column
 def labels_in(targets: Column, where: str = "y") -> list[Any]:
     """The distinct labels, sorted, as plain Python values (integers, strings, booleans)."""
     flat = _flat(targets, where)
+    _refuse_missing(flat, where)
     if np.issubdtype(flat.dtype, np.floating) and not np.all(flat == np.floor(flat)):
         fraction = flat[flat != np.floor(flat)][0]
         raise BadData(
@@ -42,6 +43,18 @@ def encode(targets: Column, labels: Sequence[Any], where: str = "y", missing: in
         stranger = values[codes.index(None)]
         raise BadData(f"{where} holds the label {stranger!r}, which is not one of the declared classes {list(labels)}")
     return torch.as_tensor(np.asarray(codes, dtype=np.int64)[inverse])
+
+
+def _refuse_missing(flat: Column, where: str) -> None:
+    """None, NaN and pandas' NA are no labels: they would silently become a class of their own."""
+    if flat.dtype == object:
+        kinds = ("NoneType", "NAType", "NaTType")
+        absent = [type(value).__name__ in kinds or (isinstance(value, float) and value != value) for value in flat]
+    else:
+        absent = np.isnan(flat).tolist() if flat.dtype.kind == "f" else []
+    if any(absent):
+        row = absent.index(True)
+        raise BadData(f"{where} holds {flat[row]} in row {row}, which is no label; drop such rows or name their class")
 
 
 def _flat(targets: Column, where: str) -> Column:

@@ -1,21 +1,22 @@
-"""A user's arrays, tensors and Datasets, read as columns: inputs, raw targets, groups."""
+"""A user's arrays, tensors and Datasets, read as columns: inputs, raw targets, groups, and whatever else is named."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
 from pdcl.streams.checks import BadData
+from pdcl.streams.column_reading import read_columns
+from pdcl.streams.columns import Columns, Values, encoded
 from pdcl.streams.data import Data, DatasetData, TensorData
+from pdcl.streams.inputs import Column, batch_of, column, inputs_of, refuse_containers
 
-Column = npt.NDArray[Any]
+__all__ = ["Column", "Samples", "column", "inputs_of", "known_targets", "read", "targets_of"]
 
 
 @dataclass(frozen=True)
@@ -26,19 +27,24 @@ class Samples:
     targets: Column
     groups: Column | None = None
     workers: int = 0
+    columns: Values = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.targets)
 
-    def data(self, targets: Tensor, groups: Tensor | None = None) -> Data:
-        """The same samples with encoded targets and groups."""
+    def data(self, targets: Tensor, groups: Tensor | None = None, columns: Columns | None = None) -> Data:
+        """The same samples with encoded targets, groups and columns (None: encoded among themselves)."""
+        coded: Columns = encoded(self.columns) if columns is None else columns
         if isinstance(self.inputs, Tensor):
-            return TensorData(self.inputs, targets, groups=groups)
-        return DatasetData(self.inputs, targets, groups=groups, workers=self.workers)
+            return TensorData(self.inputs, targets, groups=groups, columns=coded)
+        return DatasetData(self.inputs, targets, groups=groups, workers=self.workers, columns=coded)
 
 
-def read(x: Any, y: Any = None, groups: Any = None, workers: int = 0, where: str = "data") -> Samples:
+def read(
+    x: Any, y: Any = None, groups: Any = None, workers: int = 0, where: str = "data", columns: Any = None
+) -> Samples:
     """`x` and `y` as samples: arrays, tensors, sequences, or a Dataset in `x` with `y` left out."""
+    refuse_containers(x, where)
     if isinstance(x, TensorDataset) and len(x.tensors) == 2 and y is None:
         x, y = x.tensors
     if isinstance(x, Dataset):
@@ -48,13 +54,14 @@ def read(x: Any, y: Any = None, groups: Any = None, workers: int = 0, where: str
             raise BadData(
                 f"{where}: y is missing; it may be left out only where x is a Dataset of (input, target) pairs"
             )
-        samples = Samples(inputs_of(x), column(y), column(groups))
-        rows = len(samples.inputs)  # type: ignore[arg-type]
+        inputs = batch_of(x, where)
+        samples = Samples(inputs, column(y, f"{where}: y"), column(groups, f"{where}: groups"))
+        rows = len(inputs)
         if rows != len(samples):
             raise BadData(f"{where}: x has {rows} rows and y has {len(samples)}; they must be equally long")
     if samples.groups is not None and len(samples.groups) != len(samples):
         raise BadData(f"{where}: {len(samples.groups)} groups for {len(samples)} samples; give one group per sample")
-    return samples
+    return replace(samples, columns=read_columns(columns, len(samples), where))
 
 
 def _read_dataset(dataset: Dataset[Any], y: Any, groups: Any, workers: int, where: str) -> Samples:
@@ -67,19 +74,6 @@ def _read_dataset(dataset: Dataset[Any], y: Any, groups: Any, workers: int, wher
     if len(targets) != len(dataset):
         raise BadData(f"{where}: the Dataset has {len(dataset)} samples and {len(targets)} targets")
     return Samples(dataset, targets, column(groups), workers)
-
-
-def inputs_of(x: Any) -> Tensor:
-    """`x` as one tensor in its own dtype; float64 becomes float32, which networks compute in."""
-    tensor = x.detach() if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
-    return tensor.float() if tensor.dtype == torch.float64 else tensor
-
-
-def column(values: Any) -> Any:
-    """`values` as a NumPy column (None stays None)."""
-    if values is None:
-        return None
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
 def targets_of(dataset: Dataset[Any]) -> Column:

@@ -9,8 +9,12 @@ from typing import Any
 from torch.utils.data import Dataset
 
 from pdcl.streams.checks import BadData, check_groups_apart
+from pdcl.streams.column_reading import require_equal_columns
+from pdcl.streams.columns import ColumnCodes
+from pdcl.streams.data import Data
 from pdcl.streams.encoding import Encoding, Kind, assembled
 from pdcl.streams.held_out import hold_out_all
+from pdcl.streams.inputs import refuse_containers
 from pdcl.streams.labels import Groups
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
@@ -26,6 +30,7 @@ def from_tasks(
     kind: Kind = "classification",
     names: Sequence[str] | None = None,
     groups: Sequence[Any] | None = None,
+    columns: Sequence[Any] | None = None,
     transform: Transform | None = None,
     test_share: float = 0.2,
     seed: int = 0,
@@ -35,24 +40,32 @@ def from_tasks(
 
     A task is `(x, y, test_x, test_y)`, `(train, test)` of two Datasets, or `(x, y)` or `(train,)`, from which
     `test_share` is carved. `kind="regression"` takes float targets (n,) or (n, outputs), `kind="multilabel"` a 0/1
-    matrix (n, outputs). `groups` holds one column per task, or a pair of columns for training and test.
+    matrix (n, outputs). `groups` holds one column per task, or a pair of columns for training and test;
+    `columns` likewise holds a dict of names and values per task, or a pair of dicts.
 
     >>> old, new = ([[0.0], [1.0]] * 5, [0, 1] * 5), ([[5.0], [6.0]] * 5, [0, 1] * 5)
     >>> from_tasks([old, new], names=["2025", "2026"]).spec.heads
     ((0, 1), (0, 1))
     """
     titles = _titles(names, len(tasks))
-    columns = [None] * len(tasks) if groups is None else list(groups)
-    if len(columns) != len(tasks):
-        raise BadData(f"groups has {len(columns)} entries for {len(tasks)} tasks; give one per task")
-    sides = [_sides(task, column, workers, i) for i, (task, column) in enumerate(zip(tasks, columns, strict=True))]
+    who, facts = _per_task("groups", groups, len(tasks)), _per_task("columns", columns, len(tasks))
+    sides = [_sides(task, who[i], facts[i], workers, i) for i, task in enumerate(tasks)]
+    require_equal_columns([train.columns for train, _ in sides], "columns")
     check_groups_apart((train.groups for train, _ in sides), (test.groups for _, test in sides if test is not None))
     encoding, known = Encoding.of(kind, [train for train, _ in sides]), Groups()
-    built = [_task(i, title, side, encoding, known) for i, (title, side) in enumerate(zip(titles, sides, strict=True))]
+    codes = ColumnCodes([samples.columns for side in sides for samples in side if samples is not None])
+    built = [_task(i, titles[i], side, encoding, known, codes) for i, side in enumerate(sides)]
     open_tasks = [task for task in built if task.test is task.data]
     carved = {task.index: task for task in hold_out_all(open_tasks, test_share, seed)} if open_tasks else {}
     stream = assembled(name, [carved.get(task.index, task) for task in built], encoding, transform)
     return replace(stream, groups=tuple(known.known))
+
+
+def _per_task(name: str, given: Sequence[Any] | None, count: int) -> list[Any]:
+    entries = [None] * count if given is None else list(given)
+    if len(entries) != count:
+        raise BadData(f"{name} has {len(entries)} entries for {count} tasks; give one per task")
+    return entries
 
 
 def _titles(names: Sequence[str] | None, count: int) -> list[str]:
@@ -63,26 +76,31 @@ def _titles(names: Sequence[str] | None, count: int) -> list[str]:
     return list(names)
 
 
-def _sides(task: Sequence[Any], groups: Any, workers: int, index: int) -> Sides:
+def _sides(task: Sequence[Any], groups: Any, columns: Any, workers: int, index: int) -> Sides:
     """Training and, where given, test samples of one task."""
-    pair = groups if isinstance(groups, tuple) else (groups, None)
+    own, other = groups if isinstance(groups, tuple) else (groups, None)
+    facts, test_facts = columns if isinstance(columns, tuple) else (columns, None)
     where = f"task {index}"
+    refuse_containers(task[0], where)
     if isinstance(task[0], Dataset):
-        train = read(task[0], None, pair[0], workers, where)
-        return train, read(task[1], None, pair[1], workers, f"{where}, test") if len(task) > 1 else None
+        train = read(task[0], None, own, workers, where, facts)
+        held = read(task[1], None, other, workers, f"{where}, test", test_facts) if len(task) > 1 else None
+        return train, held
     if len(task) not in (2, 4):
         raise BadData(
             f"{where} has {len(task)} parts; give (x, y), (x, y, test_x, test_y) or (train, test) of Datasets"
         )
-    train = read(task[0], task[1], pair[0], workers, where)
-    return train, read(task[2], task[3], pair[1], workers, f"{where}, test") if len(task) == 4 else None
+    train = read(task[0], task[1], own, workers, where, facts)
+    return train, read(task[2], task[3], other, workers, f"{where}, test", test_facts) if len(task) == 4 else None
 
 
-def _task(index: int, title: str, sides: Sides, encoding: Encoding, groups: Groups) -> Task:
+def _task(index: int, title: str, sides: Sides, encoding: Encoding, groups: Groups, codes: ColumnCodes) -> Task:
     """The encoded task; without test samples, `test` is `data` itself until they are carved out."""
+
+    def encoded(samples: Samples, where: str) -> Data:
+        targets = encoding.targets(samples.targets, f"{where} of task {index}")
+        return samples.data(targets, groups.encode(samples.groups), codes.encode(samples.columns))
+
     train, test = sides
-    data = train.data(encoding.targets(train.targets, f"y of task {index}"), groups.encode(train.groups))
-    if test is None:
-        return Task(index, title, data, data, encoding.classes(data.targets))
-    held = test.data(encoding.targets(test.targets, f"test y of task {index}"), groups.encode(test.groups))
-    return Task(index, title, data, held, encoding.classes(data.targets))
+    data = encoded(train, "y")
+    return Task(index, title, data, data if test is None else encoded(test, "test y"), encoding.classes(data.targets))

@@ -11,7 +11,15 @@ from pathlib import Path
 from pdcl.studies.spec import RunSpec
 
 # Seconds of a run with a memory on one core of a laptop, online or with the epochs of the preset.
-ROUGH = {"digits": 3.0, "synthetic": 2.0, "mnist": 12.0, "organa": 60.0, "speech": 60.0, "tiny_imagenet": 600.0}
+ROUGH = {
+    "digits": 3.0,
+    "synthetic": 2.0,
+    "mnist": 12.0,
+    "organa": 60.0,
+    "speech": 60.0,
+    "tiny_imagenet": 600.0,
+    "banking77": 25.0,
+}
 JOINT = 3.0
 
 

@@ -1,1 +1,1 @@
-"""The paper's four streams, one file each."""
+"""The paper's four streams and one of texts, one file each."""

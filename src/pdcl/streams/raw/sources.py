@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MNIST_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+POLYAI = "https://raw.githubusercontent.com/PolyAI-LDN/task-specific-datasets/57ec275d8078af65b7731c2a98be812d844a6d6b/"
 ZENODO = "https://zenodo.org/records/10519652/files/"
 
 
@@ -134,4 +135,21 @@ TINY_IMAGENET = Source(
     ),
 )
 
-SOURCES = {source.name: source for source in (MNIST, ORGANA, SPEECH, TINY_IMAGENET)}
+
+def _banking(name: str, sha256: str, size: int) -> File:
+    return File(name, f"sha256:{sha256}", size, POLYAI + "banking_data/" + name)
+
+
+BANKING77 = Source(
+    name="banking77",
+    folder="banking77",
+    licence="CC BY 4.0",
+    reference="Casanueva et al.: Efficient intent detection with dual sentence encoders, 2020",
+    original=(
+        _banking("train.csv", "b06e26ac675513959a63135f11b94ea7786ed02da65db93a5650d8838cbc664b", 839_073),
+        _banking("test.csv", "d12d6e3bc4c3103966ae786dc435913c0c563dfa328f5a3646d0e62cfeeb474d", 239_961),
+        _banking("categories.json", "53261da888122daf2d120d925458631d9619e15d82e56052e7a42e535ce32b63", 2_036),
+    ),
+)
+
+SOURCES = {source.name: source for source in (MNIST, ORGANA, SPEECH, TINY_IMAGENET, BANKING77)}

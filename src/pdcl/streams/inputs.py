@@ -1,0 +1,139 @@
+"""Whatever a user hands over as x or y, as one tensor or NumPy column, or an error that says what to hand over."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from pdcl.streams.checks import BadData
+
+Column = npt.NDArray[Any]
+# Networks compute in float32, and torch indexes none of the unsigned types but bytes.
+READ_AS = {
+    torch.float64: torch.float32,
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.bool: torch.float32,
+    torch.uint16: torch.int32,
+    torch.uint32: torch.int64,
+}
+
+
+def refuse_containers(x: Any, where: str) -> None:
+    """Raise `BadData` for containers that hold x and y in a form that can't be read as samples by index."""
+    kind = f"{where}: {type(x).__name__}"
+    if isinstance(x, DataLoader):
+        raise BadData(f"{kind} divides data into batches of its own; give the Dataset behind it: loader.dataset")
+    if _package(x) == "datasets" and hasattr(x, "column_names"):
+        raise BadData(f'{kind} of Hugging Face has named columns; give x and y: np.asarray(d["x"]), np.asarray(d["y"])')
+    if isinstance(x, Mapping):
+        raise BadData(f"{kind} with {', '.join(map(repr, list(x)[:5]))}; x must be one array, tensor or Dataset")
+
+
+def _package(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def batch_of(x: Any, where: str = "x") -> Tensor:
+    """`x` as one tensor (samples, …) of at least two dimensions."""
+    tensor = inputs_of(x, where)
+    if tensor.dim() == 0:
+        raise BadData(f"{where}: x is a single {type(x).__name__}; give one row per sample")
+    if tensor.dim() == 1:
+        raise BadData(f"{where}: x has shape {tuple(tensor.shape)}; for one number per sample give x.reshape(-1, 1)")
+    return tensor
+
+
+def inputs_of(x: Any, where: str = "x") -> Tensor:
+    """`x` as one tensor in its own dtype, as far as networks can compute in it; float64 becomes float32."""
+    if isinstance(x, Sequence) and len(x) and all(isinstance(row, Tensor) for row in x):
+        x = _stacked(x, where)
+    tensor = x.detach() if isinstance(x, Tensor) else _tensor_of(_table(x, where), where)
+    if tensor.layout != torch.strided:
+        raise BadData(f"{where}: x is sparse; give it whole: x.to_dense()")
+    if tensor.is_complex():
+        raise BadData(f"{where}: x holds complex numbers; give real ones, such as np.abs(x)")
+    return tensor.to(READ_AS.get(tensor.dtype, tensor.dtype))
+
+
+def column(values: Any, where: str = "y") -> Any:
+    """`values` as a NumPy column (None stays None)."""
+    if values is None:
+        return None
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else _array(values, where)
+
+
+def _stacked(rows: Sequence[Tensor], where: str) -> Tensor:
+    shapes = list(dict.fromkeys(tuple(row.shape) for row in rows))
+    if len(shapes) > 1:
+        raise BadData(f"{where}: x has rows of shapes {shapes[0]} and {shapes[1]}; pad or cut them to one shape")
+    return torch.stack(list(rows))
+
+
+def _tensor_of(array: Column, where: str) -> Tensor:
+    if array.dtype.kind not in "biufc":
+        raise BadData(f"{where}: x holds {_held(array)}; {_advice(array)}")
+    if array.dtype == np.uint64:
+        raise BadData(f"{where}: x is uint64, which torch can't compute with; give x.astype('int64')")
+    # torch reads neither foreign byte orders, nor long doubles, nor negative strides.
+    array = array.astype(np.float64) if array.dtype.itemsize > 8 and array.dtype.kind == "f" else array
+    native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    with warnings.catch_warnings():
+        # Nothing here writes into a user's array, so one that may not be written to will do.
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.as_tensor(native.reshape(array.shape))
+
+
+def _held(array: Column) -> str:
+    if array.dtype.kind == "O" and array.size:
+        return f"Python objects such as {str(array.flat[0])[:40]!r} ({type(array.flat[0]).__name__})"
+    kinds = {"U": "texts", "S": "bytes", "M": "dates", "m": "durations", "V": "records"}
+    return f"{kinds.get(array.dtype.kind, 'values')} ({array.dtype})"
+
+
+def _advice(array: Column) -> str:
+    if array.dtype.kind in "US" or (array.size and isinstance(array.flat[0], str)):
+        return (
+            "make numbers of them: of texts by scikit-learn's HashingVectorizer, of categories by its ColumnTransformer"
+        )
+    return "give numbers: x.astype('float32') where they are some"
+
+
+def _array(values: Any, where: str) -> Column:
+    """`values` by NumPy; ragged rows, masks and sparse matrices are refused."""
+    if _package(values) == "scipy" and hasattr(values, "toarray"):
+        raise BadData(f"{where} is a sparse matrix; give it whole: .toarray()")
+    if isinstance(values, np.ma.MaskedArray) and bool(np.ma.getmaskarray(values).any()):
+        raise BadData(f"{where} is a masked array with missing values; fill them first: .filled(...)")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise BadData(f"{where} has rows of different lengths{_uneven(values)}; pad or cut them to one") from error
+
+
+def _uneven(values: Any) -> str:
+    """Which rows differ, where rows have lengths at all."""
+    lengths = [len(row) if hasattr(row, "__len__") else 0 for row in values]
+    other = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
+    return "" if other is None else f" (row 0 has {lengths[0]}, row {other} has {lengths[other]})"
+
+
+def _table(x: Any, where: str) -> Column:
+    """An array of `x`; of a pandas table, the numbers of its columns."""
+    if _package(x) != "pandas" or not hasattr(x, "columns"):
+        return _array(x, f"{where}: x")
+    way = "encode and fill them with scikit-learn's ColumnTransformer first"
+    words = [str(name) for name, kind in x.dtypes.items() if getattr(kind, "kind", "O") not in "biuf"]
+    if words:
+        raise BadData(f"{where}: columns {', '.join(words[:5])} of x aren't numbers; {way}")
+    missing = [str(name) for name in x.columns if bool(x[name].isna().any())]
+    if missing:
+        raise BadData(f"{where}: columns {', '.join(missing[:5])} of x have missing values; {way}")
+    return np.asarray(x.to_numpy(dtype=np.float32))
