@@ -151,7 +151,7 @@ def test_a_stream_without_presets_gets_auto_and_says_so():
     stream = pdcl.split(x, np.arange(80) % 4, classes_per_task=2)
     found = resolve(method("pdcl"), stream, None, {})
     assert found.preset == "auto"
-    assert found.sources["network"] == "auto"
+    assert found.sources["epochs"] == "auto"
     with pytest.raises(UsageError, match="has no presets"):
         resolve(method("pdcl"), stream, "paper", {})
 

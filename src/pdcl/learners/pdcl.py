@@ -136,6 +136,10 @@ class PDCL(Rehearsal):
         self.rules = rules_of(own)
         self.new_core(1)
 
+    def settled(self) -> dict[str, Any]:
+        short = {name: getattr(self.rules[kind], setting, None) for name, (kind, setting) in SHORT.items()}
+        return short | {kind: describe_rule(kind, self.rules[kind]).partition(":")[0] for kind in HOMES}
+
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
         """Options among these that do nothing beside the others, and why."""

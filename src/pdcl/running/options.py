@@ -33,6 +33,12 @@ class Options:
             self.values[name] = int(value) if name == "memory" and str(value).isdigit() else value
             self.sources[name] = source
 
+    def settle(self, found: Mapping[str, Any]) -> None:
+        """Enter what options that were left open came to."""
+        for name, value in found.items():
+            if self.values.get(name) is None and name in self.values:
+                self.values[name] = value
+
     def of(self, kind: Any) -> dict[str, Any]:
         """Those that are fields of this dataclass."""
         names = {f.name for f in fields(kind) if f.init}

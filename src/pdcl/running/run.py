@@ -60,6 +60,7 @@ def run(
         resolved = resolve(entry, stream, preset, options, study)
         learner = entry.load()(**resolved.of(entry.load()))
         assert isinstance(learner, Learner)
+        resolved.settle(learner.settled())
         _tell_what_auto_chose(resolved)
     else:
         entry, resolved = _given(learner, stream, preset, options)

@@ -170,6 +170,10 @@ class Trainable(ABC):
         """What a method with tolerances has to say of itself; empty for others."""
         return Report()
 
+    def settled(self) -> dict[str, Any]:
+        """What options that were left open came to, for a run's `config.json`."""
+        return {}
+
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
         """Options among these that do nothing beside the others, and why."""
