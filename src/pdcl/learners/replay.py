@@ -41,6 +41,19 @@ class Remembering(Learner):
                 f"some would keep no sample; give at least memory={spec.tasks}"
             )
 
+    def check_room(self, task: Task) -> None:
+        x, y = task.data.fetch(torch.zeros(1, dtype=torch.long))
+        places, tasks = self.held.places(self.row_bytes(x, y)), task.index + 1
+        if places < tasks:
+            raise UsageError(
+                f"memory={self.memory} holds {places} samples and this is task number {tasks}: some task would keep "
+                "no sample; begin a learner with more memory, or learn several tasks as one"
+            )
+
+    def row_bytes(self, x: Tensor, y: Tensor) -> int:
+        """What one sample takes in memory, without the columns that a method adds: input, target, task, id."""
+        return x.numel() * x.element_size() + y.numel() * y.element_size() + 16
+
     @property
     def held(self) -> Memory:
         """The memory, after `prepare`."""
@@ -113,6 +126,13 @@ class ERRing(ER):
         self.ranks: dict[str, int] = {}
         self.started = False
         self._lookup: Tensor | None = None
+
+    def check_room(self, task: Task) -> None:
+        super().check_room(task)
+        x, y = task.data.fetch(torch.zeros(1, dtype=torch.long))
+        rings = len({*self.ranks, *map(str, task.classes or (task.index,))})
+        if (places := self.held.places(self.row_bytes(x, y))) < rings:
+            raise UsageError(f"memory={self.memory} holds {places} samples, fewer than the {rings} classes so far")
 
     def begin(self, task: Task, steps: int) -> None:
         for group in task.classes or (task.index,):

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.audit_split import set_aside
+from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of, unchanged
 from pdcl.lifelong.growth import Grow, extend_labels
+from pdcl.lifelong.undo import all_or_nothing
 from pdcl.networks import eval_mode
 from pdcl.streams.checks import check_task
 from pdcl.streams.data import Data, everything
@@ -53,31 +54,49 @@ def learn(
     audit_share: float = 0.1,
     audit_budget: int | None = None,
 ) -> dict[str, Any]:
-    """Learn one task; the entry of it in the lineage. If it diverges, the learner is as it was before."""
+    """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     samples = read(x, y, groups, where="x, y")
+    chosen = _stated_schedule(epochs, batch)
     aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
-        samples, aside = set_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
-        listener(SetAside(learner.tasks_learned, **asdict(aside)))
-    task, raw = _task(learner, samples, test, name, kind, transform, grow)
-    auto = portions(len(task.data))
-    schedule = Schedule(epochs or auto[0], batch or auto[1])
+        aside = plan_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
+        samples = aside.rest
+    with all_or_nothing(learner):
+        if aside is not None:
+            listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
+        task, raw = _task(learner, samples, test, name, kind, transform, grow)
+        learner.check_room(task)
+        schedule = replace(Schedule(*portions(len(task.data))), **chosen)
+        result = _trained(learner, task, schedule, test is not None, listener)
+        result["audit"] = None if aside is None else asdict(aside.about)
+        settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
+        _note(learner, replace(task, data=raw), samples, settings, result, "learned")
+        if aside is not None:
+            # The last act: what is on disk can't be taken back.
+            aside.write()
+    return learner.lineage.entries[-1]
+
+
+def _stated_schedule(epochs: int | None, batch: int | None) -> dict[str, int]:
+    """What the user says of the schedule, checked before anything is done."""
+    stated = {"epochs": epochs, "batch": batch}
+    found = {name: value for name, value in stated.items() if value is not None}
+    Schedule(**found)
+    return found
+
+
+def _trained(
+    learner: Learner, task: Task, schedule: Schedule, tested: bool, listener: Listener
+) -> dict[str, Any]:
     heard: list[Infeasible] = []
     assert learner.spec is not None
-    stream = Stream("life", [] if test is None else [task], learner.spec)
-    before = copy.deepcopy(learner.state_dict())
+    stream = Stream("life", [task] if tested else [], learner.spec)
     try:
         history = Loop(learner, stream, schedule, _hearing(heard, listener)).learn(task)
-    except BaseException:
-        learner.load_state_dict(before)
-        raise
     finally:
         learner.emit = ignore
-    result = {**_result(learner, history.class_il[-1], heard), "audit": None if aside is None else asdict(aside)}
-    settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
-    _note(learner, replace(task, data=raw), samples, settings, result, "learned")
-    return learner.lineage.entries[-1]
+    return _result(learner, task.index, history.class_il[-1], heard)
 
 
 def adopt(
@@ -96,20 +115,23 @@ def adopt(
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y")
-    if learner.spec is None:
-        _prepare(learner, samples, kind, transform, labels)
-    assert learner.spec is not None
-    strangers = _unknown(learner.spec, samples)
-    if strangers:
-        raise UsageError(f"adopt trains nothing, so the network can't know {strangers}; use learn for new classes")
-    task, raw = _task(learner, samples, None, name, kind, None, None)
-    weights = copy.deepcopy(learner.model.state_dict())
-    learner.agree_on(task.index, tolerance)
-    learner.absorb(task)
-    learner.model.load_state_dict(weights)
-    learner.optimiser = learner.new_optimiser()
-    learner.tasks_learned += 1
-    _note(learner, replace(task, data=raw), samples, _settings(learner), _result(learner, [], []), "adopted")
+    with all_or_nothing(learner):
+        if learner.spec is None:
+            _prepare(learner, samples, kind, transform, labels)
+        assert learner.spec is not None
+        strangers = _unknown(learner.spec, samples)
+        if strangers:
+            raise UsageError(f"adopt trains nothing, so the network can't know {strangers}; use learn for new classes")
+        task, raw = _task(learner, samples, None, name, kind, None, None)
+        learner.check_room(task)
+        weights = copy.deepcopy(learner.model.state_dict())
+        learner.agree_on(task.index, tolerance)
+        learner.absorb(task)
+        learner.model.load_state_dict(weights)
+        learner.optimiser = learner.new_optimiser()
+        learner.tasks_learned += 1
+        result = _result(learner, task.index, [], [])
+        _note(learner, replace(task, data=raw), samples, _settings(learner), result, "adopted")
     return learner.lineage.entries[-1]
 
 
@@ -242,13 +264,14 @@ def _settings(learner: Learner) -> dict[str, Any]:
     return {name: value for name, value in own.items() if isinstance(value, WRITTEN)}
 
 
-def _result(learner: Learner, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
-    store = learner.store
+def _result(learner: Learner, task: int, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
+    """The numbers of this task alone, so that an entry's size doesn't grow with the number of tasks."""
+    store, tolerances, duals = learner.store, list(getattr(learner, "tolerances", [])), learner.final_duals()
     return {
         "test": scores[0] if scores else None,
-        "duals": learner.final_duals(),
-        "tolerances": list(getattr(learner, "tolerances", [])),
-        "held": [] if store is None else store.counts(learner.tasks_learned),
+        "dual": duals[-1] if duals else None,
+        "tolerance": tolerances[task] if task < len(tolerances) else None,
+        "held": None if store is None else store.counts(task + 1)[task],
         "over_tolerance": [{"task": e.constrained, "tolerance": e.tolerance, "reached": e.reached} for e in heard],
     }
 

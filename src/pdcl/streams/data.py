@@ -32,6 +32,10 @@ class Data(ABC):
     def subset(self, index: Tensor) -> Data:
         """The samples at these positions, as a view where possible."""
 
+    def __deepcopy__(self, memo: object) -> Data:
+        """Itself: samples are only ever read."""
+        return self
+
 
 class TensorData(Data):
     """Rows of tensors held in memory or memory-mapped; subsets share storage."""

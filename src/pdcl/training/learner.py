@@ -150,6 +150,9 @@ class Trainable(ABC):
         self.begin(task, 1)
         self.end(task)
 
+    def check_room(self, task: Task) -> None:  # noqa: B027
+        """Refuse a task that memory couldn't keep, before it is trained."""
+
     def agree_on(self, task: int, tolerance: Any) -> None:
         """Give one task a tolerance of its own (None: as all have)."""
         if tolerance is not None:
