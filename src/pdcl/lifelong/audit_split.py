@@ -73,7 +73,8 @@ def plan_aside(
     arrays = new if held is None else _extended(held, new)
     own = int((arrays["task"].astype(str) == task).sum())
     units = own if chosen.groups is None else len(np.unique(chosen.groups))
-    about = Aside(str(path), own, len(arrays["task"]), budget, 1 - LEVEL ** (1 / units))
+    certifies = 1 - LEVEL ** (1 / units) if units else 1.0
+    about = Aside(str(path), own, len(arrays["task"]), budget, certifies)
     return Planned(rest, about, arrays)
 
 

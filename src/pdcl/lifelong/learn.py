@@ -62,7 +62,7 @@ def learn(
         title = name or str(learner.tasks_learned)
         aside = plan_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
         samples = aside.rest
-    with all_or_nothing(learner):
+    with all_or_nothing(learner) as before:
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
         task, raw = _task(learner, samples, test, name, kind, transform, grow)
@@ -72,9 +72,7 @@ def learn(
         result["audit"] = None if aside is None else asdict(aside.about)
         settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
         _note(learner, replace(task, data=raw), samples, settings, result, "learned")
-        if aside is not None:
-            # The last act: what is on disk can't be taken back.
-            aside.write()
+        before.settle(*[] if aside is None else [aside.write])
     return learner.lineage.entries[-1]
 
 
@@ -115,7 +113,7 @@ def adopt(
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y")
-    with all_or_nothing(learner):
+    with all_or_nothing(learner) as before:
         if learner.spec is None:
             _prepare(learner, samples, kind, transform, labels)
         assert learner.spec is not None
@@ -132,6 +130,7 @@ def adopt(
         learner.tasks_learned += 1
         result = _result(learner, task.index, [], [])
         _note(learner, replace(task, data=raw), samples, _settings(learner), result, "adopted")
+        before.settle()
     return learner.lineage.entries[-1]
 
 

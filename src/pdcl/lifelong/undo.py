@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +24,20 @@ BY_REFERENCE = (
 
 
 @contextmanager
-def all_or_nothing(learner: Learner) -> Iterator[None]:
-    """Within `with`, any exception (Ctrl-C included) puts the learner back to what it was before."""
+def all_or_nothing(learner: Learner) -> Iterator[Before]:
+    """Within `with`, any exception (Ctrl-C included) before `settle` puts the learner back to what it was before."""
     with put_off():
         before = Before(learner)
     try:
-        yield
+        yield before
     except BaseException:
-        with put_off():
-            before.restore()
+        if not before.settled:
+            with put_off():
+                before.restore()
         raise
-    if learner.store is not None:
-        learner.store.release()
+    finally:
+        if learner.store is not None:
+            learner.store.release()
 
 
 class Before:
@@ -43,6 +45,7 @@ class Before:
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
+        self.settled = False
         self.attributes = _attributes(learner)
         networks = {id(m): m for m in (learner.network, learner.__dict__.get("model")) if isinstance(m, nn.Module)}
         self.networks = [Network(module) for module in networks.values()]
@@ -53,6 +56,12 @@ class Before:
         self.memory = None if learner.store is None else learner.store.snapshot()
         self.generator = learner.generator.get_state()
         self.lineage = {name: copy.copy(value) for name, value in vars(learner.lineage).items()}
+
+    def settle(self, last: Callable[[], object] = lambda: None) -> None:
+        """Do the last act, which can't be undone, such as writing a file; from then on the learner stays as it is."""
+        with put_off():
+            last()
+            self.settled = True
 
     def restore(self) -> None:
         """Put everything back in place."""

@@ -38,7 +38,7 @@ class Journal:
     def handed_out(self, name: str, column: Tensor) -> None:
         """A view of this column leaves memory: whoever has it may edit it, unseen."""
         if name not in BY_ROW and name not in self._whole and column is self.columns.get(name):
-            self._steps.append(partial(_put, column, slice(0, self.size), column[: self.size].clone()))
+            self._steps.append(partial(_put, column, slice(0, self._owned), column[: self._owned].clone()))
             self._whole.add(name)
 
     def overwritten(self, columns: dict[str, Tensor], slots: Tensor) -> None:
