@@ -1,6 +1,6 @@
 """What a long life costs: the time of a task and the size of a saved model, early and late; and the memory of `learn`.
 
-    python benchmarks/life.py
+python benchmarks/life.py
 """
 
 from __future__ import annotations

@@ -154,7 +154,9 @@ class Largest(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        old = {each.untyped_storage().data_ptr() for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)}
+        old = {
+            each.untyped_storage().data_ptr() for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)
+        }
         for each in tree_leaves(out):
             if isinstance(each, torch.Tensor) and each.untyped_storage().data_ptr() not in old:
                 self.bytes = max(self.bytes, each.numel() * each.element_size())

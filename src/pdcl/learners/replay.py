@@ -13,10 +13,12 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.lifelong.learner import Learner
-from pdcl.memory.store import Memory
+from pdcl.memory.store import Memory, parse_bound
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches
 from pdcl.training.learner import EVALUATION_BATCH, Step
+
+MOST_REPLAY = 2**16
 
 
 @dataclass(eq=False)
@@ -30,6 +32,7 @@ class Remembering(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        parse_bound(self.memory)
         self.samples_seen = 0
 
     def prepare(self, spec: Spec) -> None:
@@ -80,8 +83,8 @@ class Rehearsal(Remembering):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.replay < 1:
-            raise UsageError(f"replay={self.replay} must be at least 1")
+        if not 1 <= self.replay <= MOST_REPLAY:
+            raise UsageError(f"replay={self.replay} must lie between 1 and {MOST_REPLAY}: all are in one step")
 
 
 @dataclass(eq=False)

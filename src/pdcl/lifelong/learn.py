@@ -17,9 +17,10 @@ from pdcl.errors import UsageError
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of, unchanged
 from pdcl.lifelong.growth import Grow, extend_labels
+from pdcl.lifelong.inputs import check_inputs, check_labels_apart, fitting
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.networks import eval_mode
-from pdcl.streams.checks import check_task
+from pdcl.streams.checks import check_targets, check_task
 from pdcl.streams.data import Data, everything
 from pdcl.streams.encoding import Encoding, Kind
 from pdcl.streams.labels import encode, in_order, labels_in
@@ -27,6 +28,7 @@ from pdcl.streams.samples import Samples, inputs_of, read
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
+from pdcl.training.fields import check_enough_tolerances, read_tolerance
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
 
@@ -66,6 +68,7 @@ def learn(
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
         task, raw = _task(learner, samples, test, name, kind, transform, grow)
+        check_enough_tolerances(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         result = _trained(learner, task, schedule, test is not None, listener)
@@ -84,9 +87,7 @@ def _stated_schedule(epochs: int | None, batch: int | None) -> dict[str, int]:
     return found
 
 
-def _trained(
-    learner: Learner, task: Task, schedule: Schedule, tested: bool, listener: Listener
-) -> dict[str, Any]:
+def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, listener: Listener) -> dict[str, Any]:
     heard: list[Infeasible] = []
     assert learner.spec is not None
     stream = Stream("life", [task] if tested else [], learner.spec)
@@ -113,6 +114,8 @@ def adopt(
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y")
+    if tolerance is not None:
+        read_tolerance(tolerance)
     with all_or_nothing(learner) as before:
         if learner.spec is None:
             _prepare(learner, samples, kind, transform, labels)
@@ -137,7 +140,9 @@ def adopt(
 def predict(learner: Learner, x: Any) -> Any:
     """The user's own label of every sample; numbers where targets are numbers."""
     spec = _prepared(learner)
-    scores = learner.evaluated(_inputs(learner, x)).cpu()
+    inputs = _inputs(learner, x)
+    check_inputs(inputs, spec)
+    scores = learner.evaluated(inputs).cpu()
     if spec.kind == "regression":
         return scores.numpy()
     if spec.kind == "multilabel":
@@ -150,8 +155,13 @@ def evaluate(learner: Learner, x: Any, y: Any = None) -> float:
     """The mean score: accuracy for classes."""
     spec = _prepared(learner)
     samples = read(x, y, where="x, y")
+    if not len(samples):
+        raise UsageError("there is nothing to evaluate: x and y hold no samples")
     targets = _encoded(samples, spec)
-    scores = learner.evaluated(_raw(learner, samples.data(targets)))
+    inputs = _raw(learner, samples.data(targets))
+    check_inputs(inputs, spec)
+    check_targets(targets, spec, "y")
+    scores = learner.evaluated(inputs)
     return float(learner.goal.score(scores, targets.to(scores.device)).double().mean())
 
 
@@ -171,6 +181,7 @@ def _task(
         raise UsageError("transform has no effect after the first task: inputs are read as they were then")
     spec = _prepared(learner)
     new = _unknown(spec, samples)
+    check_labels_apart(spec.labels, new)
     wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
     index = learner.tasks_learned
     raw = samples.data(_encoded(samples, wider))
@@ -200,20 +211,20 @@ def _prepare(
     shown = Transform() if learner.backbone is not None else transform or Transform()
     spec = Spec(tuple(first.shape[1:]), first.dtype, outputs, kind, names, None, shown)
     width = outputs if isinstance(learner.network, str) else _width(learner.network, spec, first)
+    if labels is not None and width != len(names):
+        raise UsageError(f"{len(names)} labels for a network with {width} outputs; name every output in order")
     if labels is None and isinstance(learner.network, nn.Module) and width < outputs:
         learner.prepare(replace(spec, outputs=width, labels=names[:width]))
         extend_labels(learner, names[width:], first)
     else:
         learner.prepare(replace(spec, outputs=max(width, outputs)))
-    if labels is not None and width != len(names):
-        raise UsageError(f"{len(names)} labels for a network with {width} outputs; name every output in order")
 
 
 @torch.no_grad()
 def _width(network: nn.Module, spec: Spec, first: Tensor) -> int:
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
     with eval_mode(network):
-        outputs: Tensor = network(spec.transform(first).to(device))
+        outputs: Tensor = fitting("network", first, lambda: network(spec.transform(first).to(device)))
     return outputs.shape[-1] if outputs.dim() > 1 else 1
 
 

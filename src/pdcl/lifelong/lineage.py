@@ -15,7 +15,6 @@ from pdcl.streams.data import Data, everything
 from pdcl.streams.hashes import CHUNK, data_hashes, name_hashes, new_key
 from pdcl.streams.task import Spec, Task
 
-
 # Of past entries only the worst broken tolerances are kept, so that an entry's size doesn't grow with the tasks.
 WORST = 5
 

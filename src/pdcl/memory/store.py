@@ -28,6 +28,8 @@ def parse_bound(bound: int | str) -> tuple[int | None, int | None]:
     unit = match[2].upper() if match and match[2] else None
     if not match or (unit is None and not match[1].isdigit()):
         raise UsageError(f"memory={bound!r} is neither a number of samples (500) nor of bytes ('64MB')")
+    if float(match[1]) == 0:
+        raise UsageError(f"memory={bound!r} holds nothing; give at least one sample per task")
     if unit is None:
         return int(match[1]), None
     return None, int(float(match[1]) * _UNITS[unit])

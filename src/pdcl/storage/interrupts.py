@@ -30,7 +30,7 @@ def put_off() -> Iterator[None]:
                     signal.signal(number, note)
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for number, frame in waiting:
-            before[number](number, frame)
+        for which, handler in before.items():
+            signal.signal(which, handler)
+        for which, frame in waiting:
+            before[which](which, frame)

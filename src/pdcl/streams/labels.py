@@ -16,12 +16,20 @@ from pdcl.streams.samples import Column
 def labels_in(targets: Column, where: str = "y") -> list[Any]:
     """The distinct labels, sorted, as plain Python values (integers, strings, booleans)."""
     flat = _flat(targets, where)
+    if flat.dtype == object:
+        _check_named(flat, where)
     if np.issubdtype(flat.dtype, np.floating) and not np.all(flat == np.floor(flat)):
         fraction = flat[flat != np.floor(flat)][0]
         raise BadData(
             f'{where} holds {fraction}, which is no class label; for numbers to predict say kind="regression"'
         )
     return in_order(_distinct(flat)[0])
+
+
+def _check_named(flat: Column, where: str) -> None:
+    for row, label in enumerate(flat.tolist()):
+        if label is None or label != label:
+            raise BadData(f"{where}: row {row} has the label {label}; drop such rows, or name their class")
 
 
 def in_order(labels: Iterable[Any]) -> list[Any]:
