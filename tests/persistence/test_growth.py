@@ -56,7 +56,8 @@ def test_new_classes_are_learned_and_known_ones_may_return(blobs: Any) -> None:
     learner = _learner(replay=10)
     learner.learn(*blobs([10, 20]), epochs=5)
     x, y = blobs(["x", 20, "y"])
-    learner.learn(x, [20 if label == "20" else label for label in y.tolist()], epochs=8)
+    mixed = np.asarray([20 if label == "20" else label for label in y.tolist()], dtype=object)
+    learner.learn(x, mixed, epochs=8)
     learner.learn(*blobs([10, 30], seed=1), epochs=8)
     assert learner.spec is not None
     assert learner.spec.labels == (10, 20, "x", "y", 30)

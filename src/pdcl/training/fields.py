@@ -53,7 +53,8 @@ def _checked(name: str, value: Any, kinds: set[str]) -> Any:
             raise UsageError(f"{name}={value!r} must be a number")
         if not math.isfinite(value):
             raise UsageError(f"{name}={value!r} must be finite")
-        return value if type(value) in (int, float) else float(value)
+        # bool is left out above, and an int is kept: 1 and 1.0 are written differently in a run's name.
+        return float(value) if not isinstance(value, Integral) else int(value)
     if kinds in ({"bool"}, {"str"}) and not isinstance(value, bool if kinds == {"bool"} else str):
         raise UsageError(f"{name}={value!r} must be {'True or False' if kinds == {'bool'} else 'a text'}")
     return value
