@@ -10,10 +10,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pdcl.duality.lagrangian import Lagrangian as Lagrangian
+    from pdcl.core.lagrangian import Lagrangian as Lagrangian
+    from pdcl.core.objective import Objective as Objective
     from pdcl.duality.tolerance import Fixed as Fixed
     from pdcl.duality.tolerance import PerTask as PerTask
     from pdcl.duality.tolerance import Relative as Relative
+    from pdcl.duality.tolerance import Rise as Rise
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
@@ -28,19 +30,19 @@ if TYPE_CHECKING:
     from pdcl.streams.task_list import from_tasks as from_tasks
     from pdcl.training.batches import Batch as Batch
     from pdcl.training.learner import Step as Step
-    from pdcl.training.objective import Objective as Objective
     from pdcl.verdict.gate import gate as gate
     from pdcl.verdict.prices import prices as prices
 
 _HOMES = {
     "Batch": "training.batches",
     "Fixed": "duality.tolerance",
-    "Lagrangian": "duality.lagrangian",
+    "Lagrangian": "core.lagrangian",
     "Learner": "lifelong.learner",
-    "Objective": "training.objective",
+    "Objective": "core.objective",
     "PDCL": "learners.pdcl",
     "PerTask": "duality.tolerance",
     "Relative": "duality.tolerance",
+    "Rise": "duality.tolerance",
     "Result": "running.result",
     "Step": "training.learner",
     "Stream": "streams.task",

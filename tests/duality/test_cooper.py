@@ -3,7 +3,8 @@
 import cooper
 import torch
 
-from pdcl.duality import Lagrangian, ascend, task_lagrangian, task_means
+from pdcl.core.lagrangian import Lagrangian
+from pdcl.duality import ascend, task_lagrangian, task_means
 
 DOUBLE = torch.float64
 CONSTRAINTS, SAMPLES, WIDTH, STEPS, LR, DUAL_LR = 10, 7, 5, 200, 0.01, 0.05

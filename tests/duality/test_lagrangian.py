@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pdcl.core.lagrangian import Lagrangian
 from pdcl.duality import (
     Fixed,
-    Lagrangian,
     PerTask,
     Relative,
     cumulate,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pdcl.duality import Lagrangian
+from pdcl.core.lagrangian import Lagrangian
 
 DOUBLE = torch.float64
 GENERATOR = torch.Generator().manual_seed(5)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdcl.duality import Fixed, PerTask, Relative, as_tolerance, describe
+from pdcl.duality import Fixed, PerTask, Relative, Rise, as_tolerance, describe
 
 losses = st.floats(0, 1e6)
 rates = st.floats(0, 1)
@@ -22,7 +22,7 @@ def tolerances():
         st.builds(Relative, factors, losses),
         st.builds(Relative, factors, rates, st.just("error")),
     )
-    return st.one_of(fixed, per_task, relative)
+    return st.one_of(fixed, per_task, relative, st.builds(Rise, st.floats(0, 100)))
 
 
 @given(tolerances())
@@ -42,6 +42,9 @@ def test_a_description_is_read_back_as_the_same_tolerance(tolerance):
         ("1.1x", Relative(1.1, 0.01)),
         ("1.1x>=0.02", Relative(1.1, 0.02)),
         ("1.1x >= 2%", Relative(1.1, 0.02, "error")),
+        ("+2pt", Rise(2.0)),
+        (" +0.5 pt ", Rise(0.5)),
+        ("+.5pt", Rise(0.5)),
         ([0.1, 0.2], PerTask((0.1, 0.2))),
         (["1%", "2%"], PerTask((0.01, 0.02), "error")),
         ("0.1,0.2", PerTask((0.1, 0.2))),
@@ -61,6 +64,8 @@ def test_what_users_write_is_what_they_mean(written, meant):
         (Relative(1.1), "1.1x"),
         (Relative(1.1, 0.02, "error"), "1.1x>=2%"),
         (Fixed(0.5, "error"), "50%"),
+        (Rise(2), "+2pt"),
+        (Rise(0.5), "+0.5pt"),
     ],
 )
 def test_descriptions_are_what_a_user_would_write(written, text):
@@ -71,6 +76,7 @@ def test_each_kind_gives_its_epsilon():
     assert Fixed(0.3).of(7, None) == 0.3
     assert PerTask([0.1, 0.2]).of(1, reached=9.0) == 0.2
     assert Relative(1.1, 0.01).of(0, reached=0.5) == pytest.approx(0.55)
+    assert Rise(2).of(0, reached=0.101) == pytest.approx(0.121)
 
 
 def test_the_floor_keeps_a_task_that_reached_nothing_feasible():
@@ -79,6 +85,7 @@ def test_the_floor_keeps_a_task_that_reached_nothing_feasible():
 
 def test_a_relative_error_rate_never_exceeds_one():
     assert Relative(2.0, 0.01, "error").of(0, reached=0.8) == 1.0
+    assert Rise(30).of(0, reached=0.8) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -101,11 +108,25 @@ def test_a_relative_error_rate_never_exceeds_one():
         (lambda: as_tolerance("x"), "can't read"),
         (lambda: as_tolerance(["1%", 0.2]), "one unit"),
         (lambda: as_tolerance([]), "no values"),
+        (lambda: Rise(-1), "between 0 and 100 points, but is -1.0"),
+        (lambda: Rise(101), "between 0 and 100 points, but is 101.0"),
+        (lambda: Rise(float("nan")), "finite, not nan"),
+        (lambda: Rise(2).of(3), r"\+2pt of task 3 needs the error rate"),
+        (lambda: Rise(2).of(3, 1.5), r"task 3 .* \[0, 1\], but is 1.5"),
+        (lambda: as_tolerance("+infpt"), "finite"),
+        (lambda: as_tolerance("+twopt"), "'two': write 0.05"),
+        (lambda: as_tolerance("+2pt,+3pt"), "name the tasks"),
     ],
 )
 def test_nonsense_is_named_and_the_way_out_is_shown(make, says):
     with pytest.raises(ValueError, match=says):
         make()
+
+
+@pytest.mark.parametrize("text", ["+2%", "+0.05", "+5", "2pt", "-2pt", "++2pt", "+5%pt", "+pt", "+2%,3%", "+1.1x"])
+def test_a_sign_without_points_is_refused_because_it_was_read_as_absolute(text):
+    with pytest.raises(ValueError, match=r"write \+2pt for two points more than it had, or 2% for an absolute error"):
+        as_tolerance(text)
 
 
 @pytest.mark.parametrize("value", [None, True, [None]])

@@ -1,5 +1,6 @@
 """The primal-dual learner does what the mathematics says it does."""
 
+import itertools
 import math
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import nn
 
 import pdcl
-from pdcl.duality.lagrangian import Lagrangian
+from pdcl.core.lagrangian import Lagrangian
 from pdcl.errors import UsageError
 from pdcl.learners.pdcl import PDCL
 from pdcl.learners.plain import Finetune
@@ -49,17 +50,19 @@ def test_what_is_replayed_estimates_the_weighted_losses_without_bias(level, cons
     Loop(learner, replaced(stream, 2), Schedule(1, 10)).run()
     learner.begin(stream.tasks[2], 10)
     random = torch.Generator().manual_seed(3)
-    learner.duals.values = torch.rand(learner.duals.values.shape, generator=random, dtype=torch.float64) * 2
-    learner._price()
+    learner.core.duals.values = torch.rand(learner.core.duals.values.shape, generator=random, dtype=torch.float64) * 2
+    learner.core._price()
     with torch.no_grad():
-        values = learner.constrained(learner.outputs(learner.held["x"]), torch.arange(len(learner.held))).double()
+        values = learner.core.constrained(learner.outputs(learner.held["x"]), torch.arange(len(learner.held))).double()
     values = values * torch.linspace(1, 5, values.shape[1])
-    constraint = torch.arange(len(learner.held)) if level == "sample" else learner.task_of
-    exact = float((learner.duals.values[:, constraint] * values / learner.counts[learner.task_of]).sum())
+    constraint = torch.arange(len(learner.held)) if level == "sample" else learner.core.task_of
+    exact = float(
+        (learner.core.duals.values[:, constraint] * values / learner.core.tasks.counts[learner.core.task_of]).sum()
+    )
     found = []
     for _ in range(1500):
-        slots, weights = learner._draw()
-        found.append(float((weights * values[:, slots]).sum()))
+        drawn = learner.core.draw(learner.replay)
+        found.append(float((drawn.weights * values[:, drawn.slots]).sum()))
     sample = torch.tensor(found, dtype=torch.float64)
     assert abs(sample.mean() - exact) < 4.2 * sample.std() / math.sqrt(len(sample))
 
@@ -141,7 +144,7 @@ def test_duals_stay_with_their_samples_when_memory_is_refilled():
 
     def note(loop):
         if loop.position.task == 2 and loop.position != Position(2):
-            each = learner.duals.values.sum(0)
+            each = learner.core.duals.values.sum(0)
             seen.update(zip(learner.held["id"].tolist(), each.tolist(), strict=True))
 
     loop.keep = note
@@ -171,7 +174,7 @@ def test_a_relative_tolerance_speaks_of_the_stored_samples_and_says_when_it_chan
     memory = learner.held
     for task in range(3):
         mean = float(memory["reference"][memory["task"] == task].mean())
-        assert learner.tolerances[task] == pytest.approx(max(1.1 * mean, 0.02), rel=1e-5)
+        assert learner.core.tolerances[task] == pytest.approx(max(1.1 * mean, 0.02), rel=1e-5)
     told = of_kind(events, ToleranceSet)
     assert {event.constrained for event in told} == {0, 1, 2}
     for event in told:
@@ -188,13 +191,13 @@ def test_an_unlucky_last_step_does_not_loosen_a_relative_tolerance():
 
     def spoil(loop):
         if loop.position == Position(0, 7, 6):
-            steady.append(learner.recent)
+            steady.append(learner.core.recent)
             with torch.no_grad():
                 learner.model.head.weight.mul_(-3)
 
     loop.keep = spoil
     loop.run()
-    assert learner.tolerances[0] < 3 * steady[0]
+    assert learner.core.tolerances[0] < 3 * steady[0]
 
 
 def test_a_tolerance_in_error_rate_is_measured_as_error_and_descends_on_loss():
@@ -205,7 +208,7 @@ def test_a_tolerance_in_error_rate_is_measured_as_error_and_descends_on_loss():
     for event in moved:
         wrong = [(slack + 0.1) * held[event.task] for slack in event.slacks]
         assert wrong == pytest.approx([round(count) for count in wrong], abs=1e-6)
-    assert learner.tolerances == [0.1] * 3
+    assert learner.core.tolerances == [0.1] * 3
 
 
 def test_a_tolerance_out_of_reach_is_reported_with_what_was_reached():
@@ -219,14 +222,13 @@ def test_a_tolerance_out_of_reach_is_reported_with_what_was_reached():
 
 def test_memory_beyond_the_looks_is_measured_by_a_stratified_sample():
     learner, _, events = learned(synthetic(size=120), memory=200, slack_samples=24)
-    assert not learner.measure.whole
-    assert learner.measure.looked_at.sum() <= 24 + 3
-    assert (learner.measure.looked_at >= 1).all()
+    assert not learner.core.gauge.whole
+    assert learner.core.gauge.looked_at.sum() <= 24 + 3
+    assert (learner.core.gauge.looked_at >= 1).all()
     assert all(math.isfinite(s) for event in of_kind(events, DualsMoved) for s in event.slacks)
 
 
-@pytest.mark.parametrize("slack", ["batch", "ema"])
-@pytest.mark.parametrize("level", ["task", "sample"])
+@pytest.mark.parametrize(("slack", "level"), [("batch", "task"), ("batch", "sample"), ("ema", "task")])
 def test_slacks_from_batches_and_smoothed_ones_move_duals_too(slack, level):
     _, _, events = learned(synthetic(), slack=slack, level=level, tolerance=0.01, epochs=3)
     assert max(event.duals[0] for event in of_kind(events, DualsMoved)) > 0
@@ -238,9 +240,9 @@ def test_networks_with_batch_statistics_see_the_past_even_at_no_weight():
     learner.prepare(stream.spec)
     Loop(learner, replaced(stream, 1), Schedule(1, 32)).run()
     learner.begin(stream.tasks[1], 4)
-    slots, weights = learner._draw()
-    assert len(slots) == learner.replay
-    assert float(weights.abs().sum()) == 0
+    drawn = learner.core.draw(learner.replay)
+    assert len(drawn.slots) == learner.replay
+    assert float(drawn.weights.abs().sum()) == 0
 
 
 def test_duals_can_be_kept_between_tasks_and_answer_in_proportion():
@@ -259,7 +261,7 @@ def test_decay_relaxes_the_tolerance_by_itself_times_the_dual():
     )  # fmt: skip
     learner.prepare(stream.spec)
     Loop(learner, stream, Schedule(800, 1000)).run()
-    dual, slack = learner.final_duals()[0], float(learner.duals.slacks[-1][0])
+    dual, slack = learner.final_duals()[0], float(learner.core.slacks[-1][0])
     assert dual > 0.05
     assert slack == pytest.approx(0.5 * dual, rel=0.1)
 
@@ -279,9 +281,12 @@ def test_the_newest_task_can_be_capped():
     assert free.partitions[-1][-1] > 10
 
 
-@pytest.mark.parametrize("drift", [{"drift": 0.5}, {"constrain": "drift"}, {"constrain": "both"}])
+@pytest.mark.parametrize(
+    "drift",
+    [{"drift": 0.5}, {"constrain": "drift:drift_tolerance=.01"}, {"constrain": "both", "drift_tolerance": 0.01}],
+)
 def test_constrained_drift_keeps_outputs_nearer_to_what_they_were(drift):
-    held, _, _ = learned(synthetic(), epochs=4, dual_lr=0.5, drift_tolerance=0.01, **drift)
+    held, _, _ = learned(synthetic(), epochs=4, dual_lr=0.5, **drift)
     free, _, _ = learned(synthetic(), epochs=4, dual_lr=0.5, tolerance=1e9, constrain="loss", drift=1e-12)
 
     def gap(learner):
@@ -349,3 +354,31 @@ def test_memory_below_the_number_of_tasks_is_refused_before_training():
 def test_bytes_too_few_for_the_tasks_are_refused_when_they_are_known():
     with pytest.raises(UsageError, match="holds 2 samples, fewer than the 3 tasks so far"):
         learned(synthetic(), memory="150B")
+
+
+@pytest.mark.parametrize(("samples", "asked", "done"), [(1150, 60, 60), (1190, 60, 60), (300, 60, 30), (600, 7, 7)])
+def test_as_many_dual_steps_are_taken_as_asked_for(samples, asked, done):
+    stream = synthetic(tasks=2, size=samples)
+    _, _, events = learned(stream, epochs=1, batch=10, dual_steps=asked)
+    steps = [event.step for event in of_kind(events, DualsMoved)]
+    assert len(steps) == done
+    gaps = {later - sooner for sooner, later in itertools.pairwise(steps)}
+    assert max(gaps) - min(gaps) <= 1
+
+
+def test_decay_relaxes_the_artificial_dual_too():
+    """At κ = 5 every dual settles at s / κ: the newest task's must not take all of memory."""
+    _, history, _ = learned(synthetic(), epochs=6, decay=5.0, dual_lr=0.1, tolerance=0.01)
+    assert 0 < history.duals[-1][-1] < 0.2
+
+
+@pytest.mark.parametrize("level", ["task", "sample"])
+def test_what_if_moves_every_constraint_of_a_task_by_as_much_as_it_says(level):
+    """The price line is −λγ: a sample's ε_i = 1.1 ε_k must move by γ, not by 1.1 γ."""
+    learner, _, _ = learned(synthetic(tasks=2), level=level)
+    learner.core.begin(60, 10)
+    before = learner.core.duals.tolerances.clone()
+    learner.core.loosen(1, 0.05)
+    learner.core.begin(60, 10)
+    moved = learner.core.duals.tolerances - before
+    assert moved[0].tolist() == pytest.approx([0.05 * (k == 1) for k in learner.core.sets.tasks.tolist()])

@@ -200,10 +200,10 @@ def test_an_adopted_task_has_the_tolerance_that_was_agreed(blobs: Any) -> None:
     x, y = blobs(["a", "b"])
     learner: Any = pdcl.PDCL(_deployed(x, y), memory=12, lr=0.05)
     learner.adopt(x, y, tolerance=0.37)
-    assert learner.tolerances == [0.37]
+    assert learner.core.tolerances == [0.37]
     learner.learn(*blobs(["c"]), epochs=2)
-    assert learner.tolerances[0] == 0.37
-    assert learner.tolerances[1] != 0.37
+    assert learner.core.tolerances[0] == 0.37
+    assert learner.core.tolerances[1] != 0.37
     with pytest.raises(UsageError, match="error"):
         learner.adopt(x, y, tolerance="5%")
 

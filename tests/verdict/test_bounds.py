@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from pdcl.verdict import bounds
+from pdcl.promises import bounds
 from pdcl.verdict.estimates import Mean, Rate, certifiable, decides, further, wanted
 
 
@@ -88,6 +88,6 @@ def test_the_order_of_an_audit_set_does_not_follow_its_values():
     assert abs(np.corrcoef(Mean(values).shuffled, np.arange(400))[0, 1]) < 0.2
 
 
-@pytest.mark.parametrize("name", ["bounds", "estimates", "deciding"])
+@pytest.mark.parametrize("name", ["promises.bounds", "verdict.estimates", "verdict.deciding"])
 def test_the_examples_in_docstrings_run(name):
-    assert doctest.testmod(importlib.import_module(f"pdcl.verdict.{name}")).failed == 0
+    assert doctest.testmod(importlib.import_module(f"pdcl.{name}")).failed == 0

@@ -58,7 +58,7 @@ def start():
     for task in stream.tasks[:2]:
         Loop(learner, stream, Schedule(epochs=50, batch=N)).learn(task)
     assert learner.held.counts(2) == [N, N]
-    learner.tolerances[:] = TOLERANCES
+    learner.core.tolerances[:] = TOLERANCES
     return learner, stream
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pdcl.verdict import bounds
+from pdcl.promises import bounds
 from pdcl.verdict.deciding import FAIL, PASS, Row, decide, holm, passes
 from pdcl.verdict.estimates import Mean, Rate
 

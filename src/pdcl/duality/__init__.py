@@ -1,7 +1,8 @@
 """The mathematics of primal-dual continual learning, on tensors alone: no training, no files."""
 
 from pdcl.duality.duals import ascend, effective_tolerance, infeasible, nupi
-from pdcl.duality.lagrangian import Lagrangian, sample_lagrangian, task_lagrangian, task_means
+from pdcl.duality.lagrangian import sample_lagrangian, task_lagrangian, task_means
+from pdcl.duality.limits import Limits, as_limits, describe_limits
 from pdcl.duality.partition import (
     affine_partition,
     distance_from_uniform,
@@ -25,20 +26,23 @@ from pdcl.duality.selection import (
     select,
     uniform_selection,
 )
-from pdcl.duality.tolerance import Fixed, PerTask, Relative, Tolerance, as_tolerance, describe
+from pdcl.duality.tolerance import Fixed, PerTask, Relative, Rise, Tolerance, as_tolerance, describe
 
 __all__ = [
     "Fixed",
-    "Lagrangian",
+    "Limits",
     "PerTask",
     "Relative",
+    "Rise",
     "Tolerance",
     "affine_partition",
+    "as_limits",
     "as_tolerance",
     "ascend",
     "balanced_quota",
     "cumulate",
     "describe",
+    "describe_limits",
     "distance_from_uniform",
     "draw_by_dual",
     "draw_samples_by_dual",

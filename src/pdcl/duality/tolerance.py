@@ -1,7 +1,8 @@
 """Tolerances ε: what a past task may have, in loss or in error rate.
 
 Task t is learned under `L_k(θ) ≤ ε_k` for every past task k. A tolerance says where ε_k comes from: one number for
-all tasks, one per task, or a factor over what task k had reached when it was stored. It always carries its unit.
+all tasks, one per task, a factor over what task k had reached when it was stored, or points of error above that. It
+always carries its unit: a loss, or an error rate. Limits by task name and by segment: `pdcl.duality.limits`.
 
 >>> as_tolerance("1.1x>=0.02").of(task=3, reached=0.5)
 0.55
@@ -9,18 +10,16 @@ all tasks, one per task, or a factor over what task k had reached when it was st
 '5%'
 """
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from numbers import Real
+from decimal import Decimal
+from typing import ClassVar
 
 import numpy as np
 import torch
 
-UNITS = ("loss", "error")
-FORMS = '0.05 (loss), "5%" (error rate), "1.1x" or "1.1x>=0.02" (relative, with a floor), or one value per task'
+from pdcl.duality.stating import BY_NAME, SIGNED, check_unit, checked_bound, checked_number, read_number, write_number
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class Fixed:
     unit: str = "loss"
 
     def __post_init__(self) -> None:
-        _check_unit(self.unit)
-        object.__setattr__(self, "value", _bound(self.value, self.unit, "tolerance"))
+        check_unit(self.unit)
+        object.__setattr__(self, "value", checked_bound(self.value, self.unit, "tolerance"))
 
     def of(self, task: int, reached: float | None = None) -> float:
         """ε_k of task k; what the task reached doesn't matter."""
@@ -47,8 +46,8 @@ class PerTask:
     unit: str = "loss"
 
     def __post_init__(self) -> None:
-        _check_unit(self.unit)
-        values = tuple(_bound(v, self.unit, f"tolerance of task {k}") for k, v in enumerate(self.values))
+        check_unit(self.unit)
+        values = tuple(checked_bound(v, self.unit, f"tolerance of task {k}") for k, v in enumerate(self.values))
         if not values:
             raise ValueError("PerTask got no values: give one tolerance per task, or Fixed(value) for all tasks")
         object.__setattr__(self, "values", values)
@@ -75,12 +74,12 @@ class Relative:
     unit: str = "loss"
 
     def __post_init__(self) -> None:
-        _check_unit(self.unit)
-        factor = _number(self.factor, "factor of a relative tolerance")
+        check_unit(self.unit)
+        factor = checked_number(self.factor, "factor of a relative tolerance")
         if factor <= 0:
             raise ValueError(f"factor of a relative tolerance must be positive, not {factor}: 1.1 allows 10 % more")
         object.__setattr__(self, "factor", factor)
-        object.__setattr__(self, "floor", _bound(self.floor, self.unit, "floor of a relative tolerance"))
+        object.__setattr__(self, "floor", checked_bound(self.floor, self.unit, "floor of a relative tolerance"))
 
     def of(self, task: int, reached: float | None = None) -> float:
         """ε_k of task k, from the value m_k that it had reached."""
@@ -89,17 +88,49 @@ class Relative:
                 f"the relative tolerance {describe(self)} of task {task} needs what the task had reached: "
                 "give reached=, or use a fixed tolerance"
             )
-        epsilon = max(self.factor * _number(reached, f"value reached by task {task}"), self.floor)
+        epsilon = max(self.factor * checked_number(reached, f"value reached by task {task}"), self.floor)
         return min(epsilon, 1.0) if self.unit == "error" else epsilon
 
 
-Tolerance = Fixed | PerTask | Relative
+@dataclass(frozen=True)
+class Rise:
+    """ε_k = min(1, e_k + points/100), where e_k is the error rate task k had when it was learned or adopted.
+
+    >>> as_tolerance("+2pt").of(task=0, reached=0.25)
+    0.27
+    """
+
+    points: float
+    unit: ClassVar[str] = "error"
+
+    def __post_init__(self) -> None:
+        points = checked_number(self.points, "rise of an error rate")
+        if not 0 <= points <= 100:
+            raise ValueError(f"rise of an error rate must lie between 0 and 100 points, but is {points}: {SIGNED}")
+        object.__setattr__(self, "points", abs(points))
+
+    @property
+    def floor(self) -> float:
+        """ε of a task that reached no error at all; it stands in while what a task reaches isn't known."""
+        return self.points / 100
+
+    def of(self, task: int, reached: float | None = None) -> float:
+        """ε_k of task k, from the error rate e_k that it had."""
+        if reached is None:
+            raise ValueError(
+                f"the tolerance {describe(self)} of task {task} needs the error rate that the task had: "
+                "give reached=, or use an absolute error such as 5%"
+            )
+        return min(1.0, checked_bound(reached, self.unit, f"error rate reached by task {task}") + self.floor)
+
+
+Tolerance = Fixed | PerTask | Relative | Rise
 Written = float | str | Sequence[float | str] | np.ndarray | torch.Tensor | Tolerance
 
 
 def as_tolerance(value: Written) -> Tolerance:
-    """A tolerance from what a user writes: 0.05, "0.05", "5%", "1.1x", "1.1x>=0.02", "5%,10%" or a list of values."""
-    if isinstance(value, (Fixed, PerTask, Relative)):
+    """A tolerance from what a user writes: 0.05, "0.05", "5%", "+2pt", "1.1x", "1.1x>=0.02", "5%,10%" or a list."""
+    if isinstance(value, Tolerance):
         return value
     if isinstance(value, (np.ndarray, torch.Tensor)):
         value = value.tolist()
@@ -107,19 +138,21 @@ def as_tolerance(value: Written) -> Tolerance:
         return _parse(value)
     if isinstance(value, Iterable):
         return _per_task(value)
-    return Fixed(_number(value, "tolerance"))
+    return Fixed(checked_number(value, "tolerance"))
 
 
 def describe(tolerance: Tolerance) -> str:
     """The text that `as_tolerance` reads back as the same tolerance."""
     if isinstance(tolerance, Fixed):
-        return _write(tolerance.value, tolerance.unit)
+        return write_number(tolerance.value, tolerance.unit)
     if isinstance(tolerance, PerTask):
-        texts = [_write(v, tolerance.unit) for v in tolerance.values]
+        texts = [write_number(v, tolerance.unit) for v in tolerance.values]
         return ",".join(texts) + ("," if len(texts) == 1 else "")
+    if isinstance(tolerance, Rise):
+        return f"+{Decimal(repr(tolerance.points)).normalize():f}pt"
     if tolerance.unit == "loss" and tolerance.floor == Relative.floor:
         return f"{tolerance.factor!r}x"
-    return f"{tolerance.factor!r}x>={_write(tolerance.floor, tolerance.unit)}"
+    return f"{tolerance.factor!r}x>={write_number(tolerance.floor, tolerance.unit)}"
 
 
 def _parse(text: str) -> Tolerance:
@@ -127,52 +160,19 @@ def _parse(text: str) -> Tolerance:
         return _per_task(part for part in text.split(",") if part.strip())
     if relative := re.fullmatch(r"([^x×]*)[x×](?:\s*(?:>=|≥)(.*))?", text.strip()):
         factor, floor = relative.groups()
-        bottom = Fixed(Relative.floor) if floor is None else Fixed(*_read(floor))
-        return Relative(_read(factor)[0], bottom.value, bottom.unit)
-    return Fixed(*_read(text))
+        bottom = Fixed(Relative.floor) if floor is None else Fixed(*read_number(floor))
+        return Relative(read_number(factor)[0], bottom.value, bottom.unit)
+    if points := re.fullmatch(r"\+\s*([\w.][^%]*?)\s*pt", text.strip()):
+        return Rise(read_number(points[1])[0])
+    return Fixed(*read_number(text))
 
 
 def _per_task(values: Iterable[float | str]) -> PerTask:
-    parsed = [_read(v) if isinstance(v, str) else (v, "loss") for v in values]
+    values = list(values)
+    if any(isinstance(v, str) and v.strip().endswith("pt") for v in values):
+        raise ValueError(f"points can't be listed by position, as in {values}: {BY_NAME}")
+    parsed = [read_number(v) if isinstance(v, str) else (v, "loss") for v in values]
     units = {unit for _, unit in parsed} or {"loss"}
     if len(units) > 1:
         raise ValueError("tolerances per task mix loss and error rate (%): write all of them in one unit")
     return PerTask(tuple(number for number, _ in parsed), units.pop())
-
-
-def _read(text: str) -> tuple[float, str]:
-    """Number and unit. Decimal, so that "7%" is 0.07 and not 0.07000000000000001."""
-    digits = text.strip().removesuffix("%")
-    try:
-        number = Decimal(digits)
-    except InvalidOperation:
-        raise ValueError(f"can't read a tolerance from {text!r}: write {FORMS}") from None
-    if not text.strip().endswith("%"):
-        return float(digits), "loss"
-    return float(number.scaleb(-2) if number.is_finite() else number), "error"
-
-
-def _write(value: float, unit: str) -> str:
-    return repr(value) if unit == "loss" else f"{Decimal(repr(value)).scaleb(2).normalize():f}%"
-
-
-def _check_unit(unit: str) -> None:
-    if unit not in UNITS:
-        raise ValueError(f'unit of a tolerance must be "loss" or "error" (error rate), not {unit!r}')
-
-
-def _number(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{what} must be a number, not {value!r}: write {FORMS}")
-    if not math.isfinite(value):
-        raise ValueError(f"{what} must be finite, not {value}: for no constraint at all give a large number")
-    return float(value)
-
-
-def _bound(value: object, unit: str, what: str) -> float:
-    number = _number(value, what)
-    if number < 0:
-        raise ValueError(f"{what} must not be negative, but is {number}: losses and error rates start at 0")
-    if unit == "error" and number > 1:
-        raise ValueError(f"{what} is an error rate and must lie in [0, 1], but is {number}: 5 % is 0.05")
-    return number

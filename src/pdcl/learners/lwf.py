@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from pdcl.core.objective import masked
 from pdcl.errors import UsageError
 from pdcl.lifelong.learner import Learner
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification
-from pdcl.training.objective import masked
 
 WARM_BATCH = 10
 

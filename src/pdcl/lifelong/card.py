@@ -36,7 +36,7 @@ def _tasks(learner: Learner) -> list[str]:
         "| task | name | when (UTC) | | samples | tolerance | score when learned |",
         "|---|---|---|---|---|---|---|",
     ]
-    tolerances = getattr(learner, "tolerances", [])
+    tolerances = learner.report().tolerances
     for entry in learner.lineage.entries:
         k = entry["task"]
         limit = _number(tolerances[k]) if k < len(tolerances) else "–"

@@ -276,7 +276,7 @@ def _settings(learner: Learner) -> dict[str, Any]:
 
 def _result(learner: Learner, task: int, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
     """The numbers of this task alone, so that an entry's size doesn't grow with the number of tasks."""
-    store, tolerances, duals = learner.store, list(getattr(learner, "tolerances", [])), learner.final_duals()
+    store, tolerances, duals = learner.store, learner.report().tolerances, learner.final_duals()
     return {
         "test": scores[0] if scores else None,
         "dual": duals[-1] if duals else None,

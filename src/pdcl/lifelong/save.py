@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pdcl.duality.tolerance import Fixed, PerTask, Relative, describe
+from pdcl.duality.tolerance import Tolerance, describe
 from pdcl.errors import StateError, UsageError
 from pdcl.lifelong.card import card
 from pdcl.storage.disk import reported, write_whole
@@ -96,11 +96,11 @@ def _own_transform(learner: Learner) -> list[str]:
 def _writable(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_writable, value))
-    return value is None or isinstance(value, bool | int | float | str | Fixed | PerTask | Relative)
+    return value is None or isinstance(value, bool | int | float | str | Tolerance)
 
 
 def _written(value: Any) -> Any:
-    return describe(value) if isinstance(value, Fixed | PerTask | Relative) else value
+    return describe(value) if isinstance(value, Tolerance) else value
 
 
 def spec_as_json(spec: Spec) -> dict[str, Any]:

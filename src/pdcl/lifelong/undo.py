@@ -101,13 +101,14 @@ def _attributes(learner: Learner) -> dict[str, Any]:
     """The learner's attributes; a method's own state is copied, since methods edit it in place."""
     own = vars(learner)
     fixed = [learner, *(own[name] for name in BY_REFERENCE if name in own)]
+    # One memo for all attributes: what two of them share is shared by their copies.
     seen = {id(each): each for each in fixed}
     return {name: value if name in BY_REFERENCE else _copied(value, seen) for name, value in own.items()}
 
 
 def _copied(value: Any, seen: dict[int, Any]) -> Any:
     try:
-        return copy.deepcopy(value, dict(seen))
+        return copy.deepcopy(value, seen)
     except (TypeError, RuntimeError, AttributeError, NotImplementedError):
         return value  # such as an open file: nothing that could be put back
 

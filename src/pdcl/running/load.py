@@ -32,7 +32,8 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         about = state["model"]
         options = _options(place, about, handed)
         transform = options.pop("transform", None)
-        found: Learner = (learner or _class(about["learner"]))(**options)
+        kind = learner or _class(about["learner"])
+        found: Learner = kind(**effective(kind, options))
         spec = spec_from_json(about["spec"], transform)
         if isinstance(found.network, nn.Module):
             _fit_head(found.network, state["learner"]["network"])
@@ -62,6 +63,12 @@ def _options(place: Path, about: dict[str, Any], handed: dict[str, Any]) -> dict
         asked = ", ".join(f"{name}=…" for name in missing)
         raise UsageError(f"{place} was made with objects that no file can hold; hand them in: pdcl.load(…, {asked})")
     return {**about["options"], **handed}
+
+
+def effective(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of an older state may name settings that had no effect, which a learner refuses now."""
+    idle = kind.without_effect(options)
+    return {name: value for name, value in options.items() if name not in idle}
 
 
 def _class(name: str) -> Any:

@@ -87,7 +87,18 @@ def resolve(
         options.put({name: value for name, value in table.items() if name in known}, source)
     options.put(study or {}, "study")
     options.put(user, "user")
+    _leave_out(options, kind)
     return options
+
+
+def _leave_out(options: Options, kind: Any) -> None:
+    """A preset speaks of a stream: what it says that has no effect beside the user's choices is left out.
+
+    What a user or a study asked for is left for the learner to refuse.
+    """
+    for name in kind.without_effect(options.values):
+        if options.sources[name] not in ("user", "study"):
+            del options.values[name], options.sources[name]
 
 
 def _preset_layers(stream: Stream, preset: str, method: str, memory: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -116,8 +127,8 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     from torch import nn
 
-    from pdcl.duality.tolerance import Fixed, PerTask, Relative, describe
+    from pdcl.duality.tolerance import Tolerance, describe
 
     if isinstance(value, nn.Module):
         return getattr(value, "pdcl_reference", repr(value))
-    return describe(value) if isinstance(value, Fixed | PerTask | Relative) else getattr(value, "name", repr(value))
+    return describe(value) if isinstance(value, Tolerance) else getattr(value, "name", repr(value))

@@ -12,6 +12,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.networks.named import is_name
 from pdcl.records import checkpoint, schema
 from pdcl.records.reading import read_config
+from pdcl.running.load import effective
 from pdcl.streams.catalog import load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
@@ -73,5 +74,5 @@ def _learner(path: Path, config: Any, network: Any) -> tuple[Learner, Schedule]:
     kind = method(config["method"]).load()
     own = {f.name for f in fields(kind) if f.init}
     timing = {f.name for f in fields(Schedule)}
-    learner: Learner = kind(**{name: value for name, value in values.items() if name in own})
+    learner: Learner = kind(**effective(kind, {name: value for name, value in values.items() if name in own}))
     return learner, Schedule(**{name: value for name, value in values.items() if name in timing})

@@ -53,7 +53,7 @@ class Reach:
     def doubt(self, tolerance: Written) -> str | None:
         """Why a stated tolerance can't be met, if so."""
         stated = as_tolerance(tolerance)
-        value = stated.of(self.task, self.alone.loss)
+        value = stated.of(self.task, self.alone.held_out_error if stated.unit == "error" else self.alone.loss)
         for level, how in ((self.alone, "even alone"), (self.together, "together with all others")):
             reached = None if level is None else level.held_out_error if stated.unit == "error" else level.loss
             if reached is not None and value < reached:

@@ -109,13 +109,13 @@ def whatif(
     """
     learner, stream, schedule = described(run)
     current = len(stream.tasks) - 1
-    if not hasattr(learner, "tolerances"):
+    if not learner.report().has_tolerances:
         raise UsageError(f"{run}: this method has no tolerances, so there is nothing to change")
     if not 0 <= task < current:
         raise UsageError(f"task {task} is no past task of {run}; choose one of 0 to {current - 1}")
     for each in stream.tasks[:current]:
         Loop(learner, stream, schedule).learn(each)
-    epsilon = float(learner.tolerances[task])
+    epsilon = learner.report().tolerances[task]
     changes = [0.0, *(_changes(epsilon, tolerances))]
     start = as_parts({"learner": learner.state_dict()}, APART)
     jobs = [Job(str(run), start, current, task, c, r, longer) for c in changes for r in range(repeats)]
@@ -157,8 +157,8 @@ def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
 
     Primal and dual iterates circle around the solution, so all three numbers are means over the last dual steps.
     """
-    learner.tolerances[job.task] += job.change
-    learner.dual_steps *= job.longer
+    learner.core.loosen(job.task, job.change)
+    learner.core.pace = learner.core.pace.longer(job.longer)
     current = stream.tasks[job.current]
     path: list[Solved] = []
 

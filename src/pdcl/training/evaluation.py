@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pdcl.core.objective import masked
 from pdcl.networks import eval_mode
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Task
 from pdcl.training.learner import EVALUATION_BATCH, Trainable
-from pdcl.training.objective import masked
 
 
 @dataclass(frozen=True)

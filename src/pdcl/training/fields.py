@@ -55,8 +55,11 @@ def _checked(name: str, value: Any, kinds: set[str]) -> Any:
             raise UsageError(f"{name}={value!r} must be finite")
         # bool is left out above, and an int is kept: 1 and 1.0 are written differently in a run's name.
         return float(value) if not isinstance(value, Integral) else int(value)
-    if kinds in ({"bool"}, {"str"}) and not isinstance(value, bool if kinds == {"bool"} else str):
-        raise UsageError(f"{name}={value!r} must be {'True or False' if kinds == {'bool'} else 'a text'}")
+    if kinds == {"bool"} and not isinstance(value, bool):
+        raise UsageError(f"{name}={value!r} must be True or False")
+    # A choice may also be an object, such as a rule of the user's own.
+    if kinds == {"str"} and (value is None or isinstance(value, Real)):
+        raise UsageError(f"{name}={value!r} must be a text")
     return value
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from pdcl.core.objective import OBJECTIVES, Objective
+from pdcl.core.report import Report
 from pdcl.errors import Diverged, UsageError
 from pdcl.memory.store import Memory
 from pdcl.networks import eval_mode, has_batch_statistics
@@ -26,7 +28,6 @@ from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Listener, ignore
 from pdcl.training.fields import check_enough_tolerances, check_fields
-from pdcl.training.objective import OBJECTIVES, Objective
 from pdcl.training.placement import autocast, check_placement, device_of
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
@@ -193,6 +194,15 @@ class Trainable(ABC):
         """The network has more outputs than before: recorded outputs get what it gives for the new ones."""
         if self.store is not None and "outputs" in self.store.columns:
             self.store.widen("outputs", self.logits(self.store["x"])[:, before:])
+
+    def report(self) -> Report:
+        """What a method with tolerances has to say of itself; empty for others."""
+        return Report()
+
+    @classmethod
+    def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
+        """Options among these that do nothing beside the others, and why."""
+        return {}
 
     def final_duals(self) -> list[float]:
         """λ_k of every past task at the end of a task, then the artificial one; [] where a method has none."""

@@ -76,7 +76,7 @@ class Loop:
         """Enter the task in the learner's lineage, before its state is kept."""
         settings = {"epochs": self.schedule.epochs, "batch": self.schedule.batch, "stream": self.stream.name}
         score = self.history.class_il[-1][task.index]
-        tolerances = getattr(self.learner, "tolerances", [])
+        tolerances = self.learner.report().tolerances
         result = {"test": score, "tolerance": tolerances[task.index] if task.index < len(tolerances) else None}
         self.learner.note(task, self.stream, settings, result)
 

@@ -86,7 +86,7 @@ def _memory(row: Judged, held: Stored | None) -> list[str]:
 
 
 def _dual(learner: Learner, task: int | None) -> list[str]:
-    duals = getattr(learner, "last_duals", [])
+    duals = learner.report().duals
     if task is None or task >= len(duals) - 1:
         return []
     trend = dual_trend(learner, task)
@@ -100,9 +100,9 @@ def _dual(learner: Learner, task: int | None) -> list[str]:
 
 def dual_trend(learner: Any, task: int) -> bool | None:
     """Whether λ of a past task still rose when the last task ended; None where that isn't known."""
-    history = getattr(getattr(learner, "duals", None), "history", [])
+    history = learner.report().trace.duals
     if len(history) >= 4 and task < len(history[-1]):
-        return rising([float(step[task]) for step in history])
+        return rising([step[task] for step in history])
     last = learner.lineage.entries[-1]["result"] if learner.lineage.entries else {}
     if "over_tolerance" not in last:
         return None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pdcl.verdict.bounds import Floats
+from pdcl.promises.bounds import Floats
 from pdcl.verdict.estimates import Estimate, further
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"

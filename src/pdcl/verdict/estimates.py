@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from pdcl.verdict import bounds
-from pdcl.verdict.bounds import Floats
+from pdcl.promises import bounds
+from pdcl.promises.bounds import Floats
 
 # A search for a sample size ends here: more would not be collected.
 MOST = 10**9

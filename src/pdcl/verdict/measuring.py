@@ -13,11 +13,11 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.learner import Learner
+from pdcl.promises.bounds import Floats
 from pdcl.streams.audits import Audit
 from pdcl.streams.checks import BadData
 from pdcl.streams.labels import encode
 from pdcl.streams.samples import Column
-from pdcl.verdict.bounds import Floats
 from pdcl.verdict.criteria import Criterion
 from pdcl.verdict.deciding import Row
 from pdcl.verdict.estimates import Estimate, Mean, Rate

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from pdcl.core.report import Report, Trace
 from pdcl.duality.prices import price
 from pdcl.errors import RecordError, UsageError
 from pdcl.lifelong.learner import Learner
@@ -75,17 +76,6 @@ class Prices(Sequence[Price]):
         return "\n".join([f"While {self.current!r} was learned:", *(f"  {row}" for row in self.rows)])
 
 
-@dataclass(frozen=True)
-class Trace:
-    """λ, slack and tolerance of every past task at each dual step, and the sizes of their partitions."""
-
-    duals: list[list[float]]
-    slacks: list[list[float]]
-    tolerances: list[float]
-    counts: list[int]
-    unit: str
-
-
 def prices(run: Result | Learner | str | Path, stream: Stream | None = None) -> Prices:
     """The prices of a run: a result, its directory, or a learner that has just learned.
 
@@ -96,11 +86,11 @@ def prices(run: Result | Learner | str | Path, stream: Stream | None = None) -> 
     if path is not None and stream is None:
         learner, stream = _recalled(path, learner)
     found = _of_events(path) if path is not None else None
-    found = found or _of_learner(learner)
+    found = found or (Trace() if learner is None else learner.report().trace)
     if learner is None or not found.duals:
         raise UsageError("there are no prices: this run has no duals yet (a method without them, or one task only)")
     names = _names(stream, len(found.tolerances) + 1)
-    beyond = [None] * len(names) if stream is None else _beyond_memory(learner, stream, len(names) - 1, found.unit)
+    beyond = [None] * len(names) if stream is None else _beyond_memory(learner, stream, found.units)
     rows = [_price(k, names[k], found, beyond[k], learner) for k in range(len(found.tolerances))]
     return Prices(names[-1], rows)
 
@@ -137,29 +127,20 @@ def _of_events(path: Path) -> Trace | None:
     if not moved:
         return None
     duals, slacks = [event["duals"] for event in moved], [event["slacks"] for event in moved]
-    return Trace(duals, slacks, moved[-1]["tolerances"], before, unit)
-
-
-def _of_learner(learner: Any) -> Trace:
-    """The dual steps that a learner has in mind; of its partition before the last task nothing is left."""
-    duals = getattr(learner, "duals", None)
-    history = [step.tolist() for step in getattr(duals, "history", [])]
-    slacks = [step.tolist() for step in getattr(duals, "slacks", [])]
-    if not history:
-        return Trace([], [], [], [], "loss")
-    tolerances = learner.duals.tolerances[0].tolist() if learner.level == "task" else learner.tolerances[:-1]
-    return Trace(history, slacks, tolerances, learner.counts.tolist(), learner.limit.unit)
+    tolerances = moved[-1]["tolerances"]
+    return Trace(duals, slacks, tolerances, before, [unit] * len(tolerances))
 
 
 def _names(stream: Stream | None, count: int) -> list[str]:
     return [f"task {k + 1}" if stream is None else stream.tasks[k].name for k in range(count)]
 
 
-def _beyond_memory(learner: Learner, stream: Stream, count: int, unit: str) -> list[float | None]:
+def _beyond_memory(learner: Learner, stream: Stream, units: list[str]) -> list[float | None]:
     """What every past task has on its test data, in the unit of its tolerance."""
-    measure = learner.goal.error if unit == "error" else learner.goal.loss
+    measures = [learner.goal.error if unit == "error" else learner.goal.loss for unit in units]
     with torch.no_grad(), eval_mode(learner.model):
-        found = [measure(*predictions(learner, task.test)) for task in stream.tasks[:count]]
+        pairs = zip(measures, stream.tasks, strict=False)
+        found = [measure(*predictions(learner, task.test)) for measure, task in pairs]
     return [float(values.double().mean()) for values in found]
 
 
@@ -169,18 +150,10 @@ def _price(k: int, name: str, found: Trace, beyond: float | None, learner: Learn
     on_memory = None if slack is None or slack != slack else tolerance + slack
     samples = found.counts[k] if k < len(found.counts) else None
     moving = is_moving(path)
-    doubts = list(_doubts(path, moving, tolerance, on_memory, beyond, samples, learner))
-    reason = _no_price(found.unit, learner)
-    return Price(k, name, path[-1], tolerance, found.unit, on_memory, beyond, samples, moving, doubts, reason)
-
-
-def _no_price(unit: str, learner: Any) -> str | None:
-    """Theorem 1 wants the gradient of what is constrained."""
-    if unit == "error":
-        return "the tolerance is an error rate"
-    if getattr(learner, "drift", 0.0) > 0:
-        return f"{learner.drift:g} × the drift of outputs stands beside the loss under it"
-    return None
+    said = learner.report()
+    doubts = list(_doubts(path, moving, tolerance, on_memory, beyond, samples, said))
+    reason = "the tolerance is an error rate" if found.units[k] == "error" else said.no_price
+    return Price(k, name, path[-1], tolerance, found.units[k], on_memory, beyond, samples, moving, doubts, reason)
 
 
 def is_moving(path: list[float]) -> bool | None:
@@ -198,7 +171,7 @@ def _doubts(
     on_memory: float | None,
     beyond: float | None,
     samples: int | None,
-    learner: Any,
+    said: Report,
 ) -> Any:
     if moving is None:
         yield f"after {len(path)} dual steps nobody can tell whether it has settled"
@@ -211,7 +184,7 @@ def _doubts(
         yield f"it is met on memory but not on validation data ({beyond:.3g}): memorised, a price of the stored samples"
     if samples is not None and samples < FEWEST:
         yield f"it rests on {samples} stored samples"
-    if getattr(learner, "decay", 0.0) > 0:
-        yield f"dual decay relaxes the tolerance to {tolerance + learner.decay * path[-1]:.3g}"
-    if getattr(learner, "constrain", "loss") != "loss":
+    if said.decay > 0:
+        yield f"dual decay relaxes the tolerance to {tolerance + said.decay * path[-1]:.3g}"
+    if said.prices_drift:
         yield "it also prices the drift of outputs"

@@ -1,0 +1,116 @@
+"""Where a value lies now and on which side of its limit, by kind of limit. Each side of an interval misses with `side`.
+
+5%      Clopper–Pearson
++2pt    then + [d_low, d_high], the exact bounds of the change on the same samples (`paired`). The reference is
+        taken as measured, so this is an interval of the change and not of the error rate itself
+0.05    betting, on losses clipped at `clip`: their mean is at most the true one, so that "above" carries over to
+        the loss itself and "at most" speaks of the clipped loss (as in the gate)
+1.1x    f · then + betting bounds of the mean of now − f · then on the same samples; so the noise of the reference
+        counts. A floor is a second limit, and each of the two gets half of `side`
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdcl.errors import UsageError
+from pdcl.promises import paired, sample_sizes
+from pdcl.promises.bounds import Floats, mean_lower, mean_upper, rate_lower, rate_upper
+from pdcl.promises.limit import Limit
+
+# −ln 0.01: the right class got 1 %. A loss beyond that counts as this much.
+CLIP = math.log(100)
+
+
+class Interval(NamedTuple):
+    """kept: the limit holds; broken: it does not, each with error probability at most `side`. wants: samples."""
+
+    limit: float
+    then: float | None
+    now: float
+    low: float
+    high: float
+    kept: bool
+    broken: bool
+    wants: int | None
+
+
+def interval(limit: Limit, then: npt.ArrayLike | None, now: npt.ArrayLike, side: float, clip: float = CLIP) -> Interval:
+    """The interval of one limit. then, now: an outcome per sample at the reference and now, [n]; wrong is 1."""
+    after = _outcomes(limit, now, clip, "now")
+    before = None if then is None else _outcomes(limit, then, clip, "then")
+    if before is not None and before.shape != after.shape:
+        raise UsageError(f"limit {limit.written}: {len(before)} outcomes then, {len(after)} now; give the same samples")
+    if limit.unit == "loss" and limit.value is not None and limit.value >= clip:
+        raise UsageError(f"limit {limit.written} can't be broken by losses clipped at {clip:.4g}: give a larger clip")
+    if limit.compares:
+        if before is None:
+            raise UsageError(f"limit {limit.written} needs what the same samples gave at the reference: give then")
+        return _rise(limit, before, after, side) if limit.rise is not None else _ratio(limit, before, after, side, clip)
+    return _absolute(limit, before, after, side, clip)
+
+
+def _outcomes(limit: Limit, values: npt.ArrayLike, clip: float, what: str) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not len(found):
+        raise UsageError(f"limit {limit.written}: {what} must be one outcome per sample, but has shape {found.shape}")
+    if limit.unit == "error":
+        if not np.isin(found, (0.0, 1.0)).all():
+            raise UsageError(f"limit {limit.written} is an error rate: outcomes {what} must be 0 (right) or 1 (wrong)")
+        return found
+    if (found < 0).any():
+        raise UsageError(f"limit {limit.written}: a loss of {found.min():.4g} is negative; losses start at 0")
+    return np.where(np.isnan(found), clip, np.minimum(found, clip))
+
+
+def _absolute(limit: Limit, before: Floats | None, after: Floats, side: float, clip: float) -> Interval:
+    assert limit.value is not None
+    value, then, now = limit.value, None if before is None else float(before.mean()), float(after.mean())
+    if limit.unit == "error":
+        wrong, n = int(after.sum()), len(after)
+        low, high = float(rate_lower(wrong, n, side)), float(rate_upper(wrong, n, side))
+        wants = sample_sizes.samples_needed_for_rate(value, now, level=side)
+    else:
+        low, high = _mean_bounds(after, clip, side)
+        wants = sample_sizes.samples_needed_for_mean((now - value) / clip, float(after.std()) / clip, level=side)
+    return Interval(value, then, now, low, high, high <= value, low > value, wants)
+
+
+def _rise(limit: Limit, before: Floats, after: Floats, side: float) -> Interval:
+    assert limit.rise is not None
+    n, then, now = len(after), float(before.mean()), float(after.mean())
+    worse, better = int(((after == 1) & (before == 0)).sum()), int(((after == 0) & (before == 1)).sum())
+    low, high = paired.change_lower(worse, better, n, side), paired.change_upper(worse, better, n, side)
+    # Half a change more than was seen: none at all among few samples doesn't mean that none would change.
+    changed = (worse + better + 0.5) / (n + 1)
+    wants = sample_sizes.samples_needed(100 * limit.rise, changed, level=side, change=now - then)
+    bottom, top = max(0.0, then + low), min(1.0, then + high)
+    return Interval(min(1.0, then + limit.rise), then, now, bottom, top, high <= limit.rise, low > limit.rise, wants)
+
+
+def _ratio(limit: Limit, before: Floats, after: Floats, side: float, clip: float) -> Interval:
+    assert limit.factor is not None
+    factor, floor, then, now = limit.factor, limit.value or 0.0, float(before.mean()), float(after.mean())
+    top = 1.0 if limit.unit == "error" else clip
+    excess, width = after - factor * before, (1 + factor) * top
+    over = [bound - factor * top for bound in _mean_bounds(excess + factor * top, width, side / 2)]
+    own = _mean_bounds(after, top, side / 2)
+    by_factor = factor * then >= floor
+    low, high = [max(0.0, factor * then + bound) for bound in over] if by_factor else own
+    kept = over[1] <= 0 if by_factor else own[1] <= floor
+    broken = over[0] > 0 and own[0] > floor
+    gap, spread = (float(excess.mean()), excess.std()) if by_factor else (now - floor, after.std())
+    scale = width if by_factor else top
+    wants = sample_sizes.samples_needed_for_mean(gap / scale, float(spread) / scale, level=side / 2)
+    allowed = max(factor * then, floor) if limit.unit == "loss" else min(1.0, max(factor * then, floor))
+    return Interval(allowed, then, now, low, min(high, top), kept, broken, wants)
+
+
+def _mean_bounds(values: Floats, scale: float, side: float) -> tuple[float, float]:
+    """Betting bounds of the mean of values in [0, scale], in an order that can't follow the values."""
+    mixed = values[np.random.default_rng(0).permutation(len(values))] / scale
+    return mean_lower(mixed, side) * scale, mean_upper(mixed, side) * scale

@@ -1,0 +1,95 @@
+"""A promise: one limit, what was measured against it, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+KEPT, BROKEN, UNDECIDED, NO_WITNESSES = "kept", "BROKEN", "undecided", "no witnesses"
+LEARNED, NOT_LEARNED = "learned", "NOT LEARNED"
+TASK, SEGMENT, NEW = KINDS = ("task", "segment", "new")
+
+
+class LimitBroken(UserWarning):
+    """A stated limit is broken, or a new task was not learned, with the stated confidence."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A row: what was promised to a task (or a segment of the data), and what became of it.
+
+    kind: "task", "segment" or "new". written: the limit as stated, None for a new task without one.
+    limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a clipped loss.
+    then: the value at the reference, on the same samples. low, high: hold together with those of all other rows.
+    verdict: kept, BROKEN, undecided, no witnesses; of a new task learned, NOT LEARNED.
+    over: how far now is above the limit, in points (error) or in loss; 0 where it isn't.
+    wants: how many samples would decide, None where it is decided or a million would not do.
+    within, taken_by_new: errors as shares of the samples, by what was predicted instead (`split_errors`).
+    paired: the limit compares with `then`; low and high are then the bounds of the change, added to what was.
+    steered: measured on samples that steered training; nothing is certified then.
+    advice: what could be done about it, in the words of who asked.
+    """
+
+    task: str
+    kind: str
+    written: str | None
+    limit: float | None
+    unit: str
+    then: float | None
+    now: float | None
+    low: float | None
+    high: float | None
+    samples: int
+    verdict: str
+    over: float = 0.0
+    wants: int | None = None
+    within: float | None = None
+    taken_by_new: float | None = None
+    paired: bool = False
+    steered: bool = False
+    advice: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"advice": list(self.advice)}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Promise:
+        return cls(**{**content, "advice": tuple(content["advice"])})
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its numbers, as tables have it.
+
+        >>> row = Promise("a", "task", "+2pt", 0.06, "error", 0.04, 0.09, 0.064, 0.127, 400, BROKEN, 3.2)
+        >>> row.sentence
+        'BROKEN by 3.2 points'
+        """
+        said = "; ".join([self._finding(), *([", ".join(self.advice)] if self.advice else [])])
+        return f"{said} (steered on these)" if self.steered else said
+
+    def _finding(self) -> str:
+        if self.verdict == UNDECIDED:
+            what = "samples" if self.steered else "witnesses"
+            decide = (
+                "too near the limit to tell" if self.wants is None else f"about {_rounded(self.wants)} would decide"
+            )
+            return f"{UNDECIDED}: {self.samples} {what}; {decide}"
+        if self.verdict not in (BROKEN, NOT_LEARNED):
+            return self.verdict
+        size = f"{self.over:.1f} points" if self.unit == "error" else f"{self.over:.3g}"
+        if self.verdict == NOT_LEARNED:
+            return f"{NOT_LEARNED}: {size} above {'its limit' if self.written else 'half-way from chance'}"
+        return f"{BROKEN} by {size}{self._taken()}"
+
+    def _taken(self) -> str:
+        if self.taken_by_new is None or self.unit != "error":
+            return ""
+        taken = 100 * self.taken_by_new
+        return (
+            f", of which {taken:.1f} went to new classes" if taken <= self.over else f"; new classes took {taken:.1f}"
+        )
+
+
+def _rounded(number: int) -> str:
+    """Two digits of a number that is a rough one."""
+    return f"{round(number, 2 - len(str(number))):,}"

@@ -1,0 +1,59 @@
+"""Planned numbers of samples decide as often as planned."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from pdcl.promises import change_upper, samples_needed, samples_needed_for_mean, samples_needed_for_rate
+from pdcl.promises.bounds import mean_upper, rate_upper
+
+
+def share_kept(n, points, changed, level, runs=1000):
+    """How often "at most `points` worse" is found where nothing got worse."""
+    drawn = np.random.default_rng(0).multinomial(n, [changed / 2, changed / 2, 1 - changed], runs)[:, :2]
+    pairs, counts = np.unique(drawn, axis=0, return_counts=True)
+    kept = [change_upper(b, c, n, level) <= points / 100 for b, c in pairs.tolist()]
+    return counts[kept].sum() / runs
+
+
+@pytest.mark.parametrize("power", [0.5, 0.8])
+@pytest.mark.parametrize(("points", "changed", "level"), [(5, 0.05, 0.05), (10, 0.2, 0.025)])
+def test_so_many_paired_samples_decide_as_often_as_planned(points, changed, level, power):
+    n = samples_needed(points, changed, power, level)
+    assert share_kept(n, points, changed, level) == pytest.approx(power, abs=0.1)
+
+
+def test_two_points_want_hundreds_to_thousands():
+    assert [samples_needed(2, q, power=0.5) for q in (0.05, 0.2)] == [381, 1361]
+    assert [samples_needed(2, q) for q in (0.05, 0.2)] == [837, 3104]
+
+
+def test_so_many_samples_decide_an_error_rate_as_often_as_planned():
+    n = samples_needed_for_rate(0.1, 0.05, power=0.8, level=0.05)
+    errors = np.arange(n + 1)
+    kept = rate_upper(errors, n, 0.05) <= 0.1
+    assert binom.pmf(errors, n, 0.05)[kept].sum() == pytest.approx(0.8, abs=0.1)
+
+
+def test_without_any_error_the_exact_number_is_nearly_met():
+    n = samples_needed_for_rate(0.01, 0.0, level=0.05)
+    assert rate_upper(0, n, 0.05) <= 0.01
+    assert n <= 1.05 * 299
+
+
+def test_without_any_change_the_number_still_decides():
+    n = samples_needed(2, 0.0, level=0.025)
+    assert change_upper(0, 0, n, 0.025) <= 0.02
+
+
+def test_so_many_samples_decide_a_mean_at_least_as_often_as_planned():
+    rng = np.random.default_rng(1)
+    n = samples_needed_for_mean(0.05, 0.1, level=0.05)
+    kept = [mean_upper(rng.beta(0.8, 7.2, n), 0.05) <= 0.15 for _ in range(100)]
+    assert np.mean(kept) >= 0.8
+
+
+def test_a_truth_on_the_limit_is_never_decided():
+    assert samples_needed(2, 0.05, change=0.02) is None
+    assert samples_needed_for_rate(0.1, 0.1) is None
+    assert samples_needed_for_mean(1e-9, 0.5) is None

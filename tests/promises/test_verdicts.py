@@ -1,0 +1,191 @@
+"""Verdicts are right as often as they say, one by one and together, and say so when samples can't tell."""
+
+import functools
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from pdcl.errors import UsageError
+from pdcl.promises import Limit, Question, Split, half_way, judge, judge_new, judge_task, paired
+
+TWO_POINTS = Limit("+2pt", rise=0.02)
+FIVE = Limit("5%", value=0.05)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _each_count_once():
+    """Simulations see the same counts again and again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paired, "change_upper", functools.cache(paired.change_upper))
+        yield
+
+
+def first(k, n):
+    """n outcomes, the first k of them wrong."""
+    return (np.arange(n) < k).astype(float)
+
+
+def drawn(rng, n, before, worse, better):
+    """Outcomes then and now: wrong then with `before`; of all samples, `worse` newly wrong, `better` newly right."""
+    then, change = rng.random(n) < before, rng.random(n)
+    now = np.where(then, change >= better / before, change < worse / (1 - before))
+    return then.astype(float), now.astype(float)
+
+
+def allowed_misses(runs, rate=0.05):
+    """Exceeded with probability 1/1000 if each run misses with `rate`: the false-alarm rate of the tests below."""
+    return binom.ppf(0.999, runs, rate)
+
+
+def test_a_network_that_memorised_is_found_out_with_200_witnesses_and_not_with_5():
+    many = judge_task("legacy", TWO_POINTS, first(4, 200), first(60, 200))
+    assert (many.verdict, many.wants, round(many.over, 1)) == ("BROKEN", None, 26.0)
+    assert many.limit == pytest.approx(0.04)
+    few = judge_task("legacy", TWO_POINTS, first(0, 5), first(2, 5))
+    assert few.verdict == "undecided"
+    assert few.wants > 5
+
+
+def test_a_change_is_judged_on_pairs_and_not_on_two_rates():
+    """A tenth is wrong both times, the same samples: nothing changed. Other samples: much may have."""
+    same = judge_task("a", TWO_POINTS, first(40, 400), first(40, 400))
+    other = judge_task("a", TWO_POINTS, first(40, 400), first(40, 400)[::-1])
+    assert (same.verdict, other.verdict) == ("kept", "undecided")
+    assert other.high - other.low > 3 * (same.high - same.low)
+    assert judge_task("a", Limit("12%", value=0.12), None, first(40, 400)).verdict == "undecided"
+
+
+def test_one_interval_holds_the_true_change_in_95_of_100():
+    rng, runs, missed = np.random.default_rng(0), 400, 0
+    for _ in range(runs):
+        then, now = drawn(rng, 150, before=0.1, worse=0.05, better=0.03)
+        row = judge_task("a", TWO_POINTS, then, now)
+        missed += not row.low <= row.then + 0.02 <= row.high
+    assert missed <= allowed_misses(runs)
+
+
+def test_ten_intervals_hold_together_in_95_of_100_reports():
+    rng, runs, missed, alone = np.random.default_rng(1), 120, 0, 0
+    for _ in range(runs):
+        pairs = [drawn(rng, 80, before=0.1, worse=0.06, better=0.04) for _ in range(5)]
+        # Segments overlap tasks; absolute limits stand beside those in points.
+        questions = [Question("p", TWO_POINTS, now, then) for then, now in pairs]
+        questions += [Question("r", FIVE, now, kind="segment") for _, now in pairs]
+        truths = [then.mean() + 0.02 for then, _ in pairs] + [0.12] * 5
+        report = judge(questions)
+        missed += not all(row.low <= truth <= row.high for row, truth in zip(report, truths, strict=True))
+        single = [judge_task(q.task, q.limit, q.then, q.now) for q in questions]
+        alone += not all(row.low <= truth <= row.high for row, truth in zip(single, truths, strict=True))
+    assert missed <= allowed_misses(runs)
+    # The test can tell: intervals of single rows don't hold together.
+    assert alone > allowed_misses(runs)
+
+
+def test_ten_limits_met_exactly_are_rarely_called_kept_or_broken():
+    rng, runs, wrong = np.random.default_rng(2), 100, 0
+    for _ in range(runs):
+        pairs = [drawn(rng, 100, before=0.1, worse=0.07, better=0.05) for _ in range(10)]
+        report = judge([Question("p", TWO_POINTS, now, then) for then, now in pairs])
+        wrong += len(report.undecided) < 10
+    assert wrong <= allowed_misses(runs)
+
+
+def test_absolute_limits_have_exact_binomial_intervals():
+    row = judge_task("a", FIVE, None, first(20, 1000), level=0.10)
+    assert round(row.high, 3) == 0.029
+    assert (row.verdict, row.then, row.paired) == ("kept", None, False)
+    assert judge_task("a", FIVE, None, first(12, 100)).verdict == "BROKEN"
+    assert judge_task("a", FIVE, None, first(0, 20)).verdict == "undecided"
+
+
+@pytest.mark.parametrize(("worse", "verdict"), [(1.0, "kept"), (1.6, "BROKEN"), (1.1, "undecided")])
+def test_a_multiple_of_the_loss_is_judged_on_pairs(worse, verdict):
+    limit, rng = Limit("1.1x", "loss", value=0.01, factor=1.3 if worse == 1 else 1.1), np.random.default_rng(3)
+    then = rng.gamma(2.0, 0.4, 4000)
+    row = judge_task("a", limit, then, worse * then)
+    assert row.verdict == verdict
+    assert row.low <= row.now <= row.high
+    assert row.limit == pytest.approx(limit.factor * row.then)
+
+
+def test_a_multiple_of_the_loss_counts_the_noise_of_its_reference():
+    """Then and now are different draws of one law: with a known reference, 1.0x would be wrong half of the time."""
+    limit, rng, wrong = Limit("1.0x", "loss", value=0.0, factor=1.0), np.random.default_rng(4), 0
+    for _ in range(60):
+        wrong += judge_task("a", limit, rng.gamma(1.0, 0.5, 200), rng.gamma(1.0, 0.5, 200)).verdict != "undecided"
+    assert wrong <= allowed_misses(60)
+
+
+def test_a_floor_decides_where_the_reference_is_near_nothing():
+    limit = Limit("1.1x>=0.5", "loss", value=0.5, factor=1.1)
+    assert judge_task("a", limit, np.full(400, 1e-4), np.full(400, 0.05)).verdict == "kept"
+    assert judge_task("a", limit, np.full(400, 1e-4), np.full(400, 1.0)).verdict == "BROKEN"
+
+
+def test_losses_are_clipped_and_what_is_not_a_number_is_the_worst():
+    limit = Limit("0.5", "loss", value=0.5)
+    row = judge_task("a", limit, None, [0.1] * 50 + [np.inf, np.nan] * 25)
+    assert row.verdict == "BROKEN"
+    assert row.now == pytest.approx((0.1 + np.log(100)) / 2)
+
+
+def test_the_number_that_would_decide_does_in_most_cases():
+    rng, undecided, settled = np.random.default_rng(5), 0, 0
+    for _ in range(40):
+        row = judge_task("a", Limit("+5pt", rise=0.05), *drawn(rng, 60, before=0.1, worse=0.04, better=0.04))
+        if row.verdict == "undecided" and row.wants and row.wants < 3000:
+            undecided += 1
+            seen = row.now - row.then
+            again = drawn(rng, row.wants, before=0.1, worse=0.04 + max(seen, 0), better=0.04 - min(seen, 0))
+            settled += judge_task("a", Limit("+5pt", rise=0.05), *again).verdict != "undecided"
+    assert undecided >= 10
+    assert settled >= 0.6 * undecided
+
+
+def test_a_new_task_is_learned_or_not_by_its_limit_or_half_way():
+    assert judge_new("n", Limit("10%", value=0.1), first(2, 200)).verdict == "learned"
+    assert judge_new("n", Limit("10%", value=0.1), first(68, 200)).verdict == "NOT LEARNED"
+    assert judge_new("n", Limit("10%", value=0.1), first(20, 200)).verdict == "undecided"
+    default = half_way(chance=0.9, attainable=0.1)
+    row = judge_new("n", default, first(136, 200), stated=False)
+    assert (row.verdict, row.written, row.limit, row.kind) == ("NOT LEARNED", None, 0.5, "new")
+    assert judge_new("n", default, first(30, 200), stated=False).verdict == "learned"
+
+
+def test_rows_without_witnesses_say_so_and_cost_the_others_nothing():
+    report = judge([Question("a", TWO_POINTS, first(0, 90), first(0, 90)), Question("b", TWO_POINTS, [], [])])
+    assert report[1].verdict == "no witnesses"
+    assert (report[1].now, report[1].low, report[1].limit, report[1].samples) == (None, None, None, 0)
+    assert report[0] == judge_task("a", TWO_POINTS, first(0, 90), first(0, 90))
+
+
+def test_what_the_caller_knows_stands_in_the_row():
+    row = judge_task(
+        "gold", FIVE, None, first(30, 90), kind="segment", split=Split(0.1, 0.2), steered=True, advice=["more memory"]
+    )
+    assert (row.kind, row.within, row.taken_by_new, row.steered) == ("segment", 0.1, 0.2, True)
+    assert row.advice == ("more memory",)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: judge_task("a", TWO_POINTS, None, [0, 1]), r"\+2pt needs what the same samples gave at the reference"),
+        (lambda: judge_task("a", TWO_POINTS, [0], [0, 1]), "1 outcomes then, 2 now"),
+        (lambda: judge_task("a", FIVE, None, [0.5]), "5% is an error rate: outcomes now must be 0"),
+        (lambda: judge_task("a", FIVE, None, [[0]]), r"one outcome per sample, but has shape \(1, 1\)"),
+        (lambda: judge_task("a", Limit("0.1", "loss", value=0.1), None, [-1.0]), "-1 is negative"),
+        (lambda: judge_task("a", Limit("9", "loss", value=9.0), None, [1.0]), "give a larger clip"),
+        (lambda: judge_task("a", FIVE, None, [0], kind="class"), "not 'class'"),
+        (lambda: judge_new("a", TWO_POINTS, [0]), r"is new and has no value from before: \+2pt"),
+        (lambda: half_way(0.5, 0.6), "attainable=0.6 must be below chance=0.5"),
+        (lambda: Limit("x", "points", value=1.0), "not 'points'"),
+        (lambda: Limit("x"), "a value, a rise, a factor"),
+        (lambda: Limit("x", value=0.1, rise=0.1), "a value, a rise, a factor"),
+        (lambda: Limit("+2pt", "loss", rise=0.1), "a rise in points, which error rates have"),
+    ],
+)
+def test_nonsense_is_refused_before_any_work(make, says):
+    with pytest.raises(UsageError, match=says):
+        make()
