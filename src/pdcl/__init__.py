@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
+    from pdcl.running.by_name import learner as learner
     from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
     from pdcl.running.run import run as run
@@ -48,6 +49,7 @@ _HOMES = {
     "from_tasks": "streams.task_list",
     "gate": "verdict.gate",
     "prices": "verdict.prices",
+    "learner": "running.by_name",
     "load": "running.load",
     "register": "learners.catalog",
     "register_stream": "streams.catalog",
@@ -60,6 +62,10 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from pdcl.storage.version import own_version
+
+        return own_version()
     if name not in _HOMES:
         raise AttributeError(f"module 'pdcl' has no attribute {name!r}")
     home, _, other = _HOMES[name].partition(":")

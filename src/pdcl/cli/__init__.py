@@ -37,9 +37,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     verb, rest = argv[0], argv[1:]
     if verb == "--version":
-        from importlib.metadata import version
+        from pdcl.storage.version import own_version
 
-        print(version("pdcl"))
+        print(f"pdcl {own_version()}")
         return 0
     if verb not in VERBS:
         near = difflib.get_close_matches(verb, VERBS, 1)

@@ -52,6 +52,8 @@ def main(argv: list[str]) -> int:
     stream_name, method_name, rest = argv[0], argv[1], gathered(argv[2:])
     _plug_in(rest)
     options, running = _options(stream_name, method_name, rest)
+    if running.seeds is not None and running.seeds < 1:
+        raise UsageError(f"--seeds {running.seeds} must be at least 1: seeds 0 to N−1 are run")
     if "seed" in options and running.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
     seeds = [options.pop("seed", 0)] if running.seeds is None else list(range(running.seeds))

@@ -13,7 +13,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.training.loop import History
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """One learner through one stream. `accuracy["class_il"][j][i]`: score on task i after learning task j."""
 
@@ -27,9 +27,21 @@ class Result:
     learner: Learner | None = field(repr=False, default=None)
     path: Path | None = None
 
+    def __repr__(self) -> str:
+        tasks = len(self.accuracy.get("class_il", []))
+        kept = "" if self.path is None else f", record {self.path}"
+        return (
+            f"Result(accuracy {_percent(self.mean_accuracy)}, forgetting {_percent(self.mean_forgetting)} over "
+            f"{tasks} tasks, {self.cost.get('seconds', 0.0):.1f} s{kept})"
+        )
+
     def as_json(self) -> dict[str, Any]:
         keys = ("mean_accuracy", "mean_forgetting", "accuracy", "duals", "partitions", "confusion", "cost")
         return {key: getattr(self, key) for key in keys}
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def result_of(history: History, learner: Learner, cost: dict[str, float], path: Path | None) -> Result:

@@ -76,7 +76,8 @@ class Loop:
         """Enter the task in the learner's lineage, before its state is kept."""
         settings = {"epochs": self.schedule.epochs, "batch": self.schedule.batch, "stream": self.stream.name}
         score = self.history.class_il[-1][task.index]
-        result = {"test": score, "tolerances": self.learner.report().tolerances}
+        tolerances = self.learner.report().tolerances
+        result = {"test": score, "tolerance": tolerances[task.index] if task.index < len(tolerances) else None}
         self.learner.note(task, self.stream, settings, result)
 
     def learn(self, task: Task) -> History:
