@@ -1,12 +1,10 @@
-"""Strict JSON, and files that are either whole or not there."""
+"""Strict JSON."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 
@@ -40,19 +38,3 @@ def _plain(value: Any) -> Any:
     raise TypeError(
         f"{value!r} ({type(value).__name__}) has no place in a record: JSON knows numbers, text, lists and dicts"
     )
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write `path` so that no reader, and no crash, ever sees half of it."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp keeps others out; a record is for everyone whom the directory lets in.
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -119,7 +119,7 @@ class Vault:
     def _settle(self) -> None:
         """Finish what a `.ready` state began: old files to `previous/`, new ones to their places, manifest last."""
         ready, old = self.path / READY, self.path / PREVIOUS
-        if not (ready / MANIFEST).is_file():
+        if ready.is_symlink() or not (ready / MANIFEST).is_file():
             disk.remove_tree(ready)
             return
         if (self.path / MANIFEST).is_file():
