@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pdcl.errors import RecordError, UsageError
 from pdcl.records import reading, schema
+from pdcl.storage.disk import ASIDE
 
 # Runs lie in the directory given or in directories below it, as a study leaves them.
 DEPTH = 3
@@ -69,13 +70,14 @@ def survey(directory: str | Path) -> Survey:
 
 
 def _runs(directory: str, depth: int) -> Iterator[str]:
-    """Directories with a config.json. A run is not looked into, nor is what is hidden (unfinished) or tuning."""
+    """Directories with a config.json. A run is not looked into, nor is what is hidden, tuning or moved aside."""
     if os.path.exists(os.path.join(directory, schema.CONFIG)):
         yield directory
     elif depth:
         with os.scandir(directory) as entries:
             for entry in entries:
-                if entry.is_dir() and not entry.name.startswith(".") and entry.name != TUNING:
+                hidden = entry.name.startswith(".") or entry.name == TUNING or ASIDE in entry.name
+                if entry.is_dir() and not hidden:
                     yield from _runs(entry.path, depth - 1)
 
 

@@ -15,8 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from pdcl.errors import StateError
+from pdcl.errors import Damaged, StateError
 
+# What a directory that was moved aside is called, before its number.
+ASIDE = ".damaged-"
 _BINARY = getattr(os, "O_BINARY", 0)
 # Opening a pipe to which nobody listens must fail, not wait.
 _CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -107,6 +109,15 @@ def remove_tree(path: Path) -> None:
         shutil.rmtree(path)
 
 
+def move_aside(path: Path) -> Path:
+    """Rename what can't be used to the first free `<name>.damaged-N` beside it, so that nothing is lost."""
+    number = 1
+    while os.path.lexists(aside := path.with_name(f"{path.name}{ASIDE}{number}")):
+        number += 1
+    move(path, aside)
+    return aside
+
+
 def read_regular(path: Path, limit: int | None = None) -> bytes:
     """The bytes of an ordinary file. A link or a pipe, which could lead elsewhere or never end, is refused."""
     try:
@@ -114,10 +125,10 @@ def read_regular(path: Path, limit: int | None = None) -> bytes:
         if not stat.S_ISREG(about.st_mode):
             raise StateError(f"{path} is not an ordinary file", path)
         if limit is not None and about.st_size > limit:
-            raise StateError(f"{path} has {about.st_size} bytes; at most {limit} are expected", path)
+            raise Damaged(f"{path} has {about.st_size} bytes; at most {limit} are expected", path)
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise StateError(f"{path} is missing", path) from None
+        raise Damaged(f"{path} is missing", path) from None
     except (OSError, ValueError) as error:
         raise StateError(f"{path} can't be read: {_reason(error)}", path) from error
 

@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pdcl.errors import StateError
+from pdcl.errors import Damaged, StateError
 from pdcl.storage import disk
 from pdcl.storage.serialize import BadState, json_bytes, json_in
 
@@ -59,7 +59,7 @@ class Vault:
                 for name, content in {**parts, MANIFEST: manifest}.items():
                     disk.write(fresh / name, content)
                 disk.sync(fresh / name for name in [*parts, MANIFEST])
-                self._verified([fresh])
+                self._read_back(fresh)
                 disk.sync_directory(fresh)
                 disk.move(fresh, self.path / READY)
             except BaseException:
@@ -78,7 +78,8 @@ class Vault:
                 return Held(held.parts, held.about, held.place, [str(problem) for problem in problems])
             except StateError as error:
                 problems.append(error)
-        raise problems[0]
+        # What can't be read now may be whole; only where all are damaged is nothing left to read.
+        raise next((problem for problem in problems if not isinstance(problem, Damaged)), problems[0])
 
     def exists(self) -> bool:
         return any((place / MANIFEST).is_file() for places in self._candidates(True) for place in places)
@@ -97,11 +98,17 @@ class Vault:
             parts[name] = _checked(found[0], about)
         return Held(parts, manifest["about"], places[0])
 
+    def _read_back(self, fresh: Path) -> None:
+        try:
+            self._verified([fresh])
+        except Damaged as error:
+            raise StateError(f"the disk gives back other bytes than were written: {error}", fresh) from error
+
     def _manifest(self, path: Path) -> dict[str, Any]:
         try:
             content = json_in(disk.read_regular(path, _LARGEST_MANIFEST))
         except BadState as error:
-            raise StateError(f"{path} is damaged: {error}", path) from error
+            raise Damaged(f"{path} is damaged: {error}", path) from error
         if not isinstance(content, dict) or content.get("kind") != self.kind:
             raise StateError(f"{path} doesn't describe a {self.kind}", path)
         if content.get("format") not in (FORMAT, *OLDER.get(self.kind, ())):
@@ -113,7 +120,7 @@ class Vault:
             )
         parts, about = content.get("parts"), content.get("about")
         if not isinstance(parts, dict) or not isinstance(about, dict) or not all(map(_PART.fullmatch, parts)):
-            raise StateError(f"{path} is damaged: its list of parts is none", path)
+            raise Damaged(f"{path} is damaged: its part list is malformed", path)
         return content
 
     def _settle(self) -> None:
@@ -122,11 +129,16 @@ class Vault:
         if ready.is_symlink() or not (ready / MANIFEST).is_file():
             disk.remove_tree(ready)
             return
+        try:
+            parts = list(self._manifest(ready / MANIFEST)["parts"])
+        except Damaged:
+            disk.move_aside(ready)
+            return
         if (self.path / MANIFEST).is_file():
             disk.remove_tree(old)
             old.mkdir()
             self._retire(old)
-        for name in [*self._manifest(ready / MANIFEST)["parts"], MANIFEST]:
+        for name in [*parts, MANIFEST]:
             if (ready / name).exists():
                 disk.move(ready / name, self.path / name)
         disk.sync_directory(self.path)
@@ -152,12 +164,12 @@ def _manifest(kind: str, parts: Mapping[str, bytes], about: Mapping[str, Any]) -
 
 def _checked(path: Path, about: Any) -> bytes:
     if not isinstance(about, dict) or not isinstance(about.get("bytes"), int):
-        raise StateError(f"{path}: the manifest doesn't say what it must be", path)
+        raise Damaged(f"{path}: the manifest doesn't say what it must be", path)
     content = disk.read_regular(path, about["bytes"])
     if len(content) < about["bytes"]:
-        raise StateError(f"{path} is truncated: {len(content)} of {about['bytes']} bytes are there", path)
+        raise Damaged(f"{path} is truncated: {len(content)} of {about['bytes']} bytes are there", path)
     if hashlib.sha256(content).hexdigest() != about.get("sha256"):
-        raise StateError(f"{path} was changed since it was written: its sha256 is another", path)
+        raise Damaged(f"{path} was changed since it was written: its sha256 is another", path)
     return content
 
 

@@ -21,6 +21,7 @@ from pdcl.reports.dossier import Detail, Files, dossier, identity, read_files
 from pdcl.reports.holdings import chart, read_holdings
 from pdcl.reports.story import Story
 from pdcl.reports.tail import Tail, opened
+from pdcl.storage.disk import ASIDE
 
 MOST_RUNS = 5000
 # Seconds without a new event after which a run counts as stopped, unless its process holds the lock.
@@ -182,7 +183,7 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
         return
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in sorted(entries, key=lambda each: each.name):
-            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and ASIDE not in entry.name:
                 yield from _below(Path(entry.path), depth - 1)
 
 
