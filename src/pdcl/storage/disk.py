@@ -130,7 +130,7 @@ def read_regular(path: Path, limit: int | None = None) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         raise Damaged(f"{path} is missing", path) from None
     except (OSError, ValueError) as error:
-        raise StateError(f"{path} can't be read: {_reason(error)}", path) from error
+        raise StateError(f"{path} can't be read: {reason(error)}", path) from error
 
 
 @contextmanager
@@ -139,11 +139,12 @@ def reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        text = f"{path} can't be written: {_reason(error)}; what was saved there before is untouched"
+        text = f"{path} can't be written: {reason(error)}; what was saved there before is untouched"
         raise StateError(text, path) from error
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """What the system said, without its number."""
     return getattr(error, "strerror", None) or str(error)
 
 

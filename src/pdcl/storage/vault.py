@@ -48,6 +48,19 @@ class Vault:
 
     def write(self, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
         """Put a new state in place; the one before it goes to `previous/`."""
+        self._put(parts, about)
+        try:
+            disk.sync_directory(self.path)
+            self._settle()
+        except OSError as error:
+            raise StateError(
+                f"{self.path} holds the new state, but its files can't be moved to their places: {disk.reason(error)}; "
+                "it can be read as it is, and the next save finishes this",
+                self.path,
+            ) from error
+
+    def _put(self, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
+        """Up to the one rename that makes the new state the one that readers get."""
         fresh = self.path / NEXT
         with disk.reported(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -66,8 +79,6 @@ class Vault:
                 with suppress(OSError):
                     disk.remove_tree(fresh)
                 raise
-            disk.sync_directory(self.path)
-            self._settle()
 
     def read(self, fall_back: bool = True) -> Held:
         """The newest state that is whole."""
@@ -135,8 +146,10 @@ class Vault:
             disk.move_aside(ready)
             return
         if (self.path / MANIFEST).is_file():
-            disk.remove_tree(old)
-            old.mkdir()
+            if old.is_symlink() or (old / MANIFEST).exists():
+                # Without its manifest it is half of the state that is being retired, left by a crash.
+                disk.remove_tree(old)
+            old.mkdir(exist_ok=True)
             self._retire(old)
         for name in [*parts, MANIFEST]:
             if (ready / name).exists():
