@@ -8,14 +8,16 @@ files take the places of the old ones, which move to `previous/`. From that rena
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pdcl.errors import Damaged, StateError
 from pdcl.storage import disk
@@ -28,6 +30,9 @@ FORMAT = 2
 OLDER = {"model": (1,)}
 _PART = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}(\.[a-z0-9]{1,16}){1,2}")
 _LARGEST_MANIFEST = 2**20
+# How long a reader tries while a writer writes all the time.
+PATIENCE_SECONDS = 30.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,36 @@ class Vault:
                 raise
 
     def read(self, fall_back: bool = True) -> Held:
-        """The newest state that is whole."""
+        """The newest state that is whole. Beside a writer: the state before it or after it, never one in between."""
+        return self._at_rest(lambda: self._found(fall_back))
+
+    def _at_rest(self, look: Callable[[], T]) -> T:
+        """What `look` finds. A problem counts only if no file moved meanwhile: otherwise it looks again."""
+        patience = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            before, error = self._places(), None
+            try:
+                found = look()
+            except StateError as problem:
+                error = problem
+            whole = error is None and bool(found) and not getattr(found, "instead_of", None)
+            if whole or self._places() == before or time.monotonic() > patience:
+                if error is not None:
+                    raise error
+                return found
+            time.sleep(0.001)
+
+    def _places(self) -> list[tuple[str, int, int]]:
+        """Every file of the states here and when it was written: changes whenever one moves."""
+        found = []
+        for place in (self.path / READY, self.path, self.path / PREVIOUS):
+            with suppress(OSError), os.scandir(place) as entries:
+                for entry in entries:
+                    about = entry.stat(follow_symlinks=False)
+                    found.append((entry.path, about.st_ino, about.st_mtime_ns))
+        return sorted(found)
+
+    def _found(self, fall_back: bool) -> Held:
         problems: list[StateError] = []
         for places in self._candidates(fall_back):
             try:
@@ -93,7 +127,9 @@ class Vault:
         raise next((problem for problem in problems if not isinstance(problem, Damaged)), problems[0])
 
     def exists(self) -> bool:
-        return any((place / MANIFEST).is_file() for places in self._candidates(True) for place in places)
+        return self._at_rest(
+            lambda: any((place / MANIFEST).is_file() for places in self._candidates(True) for place in places)
+        )
 
     def _candidates(self, fall_back: bool) -> list[list[Path]]:
         """Where the parts of a state may lie, the newest state first."""
