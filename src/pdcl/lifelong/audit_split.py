@@ -37,10 +37,52 @@ class Aside:
     certifies: float
 
 
+@dataclass(frozen=True)
+class Draft:
+    """An audit set with new samples, checked and not written yet. `before` is the file that it takes the place of.
+
+    `units` are the groups of this task's samples; None where each sample is by itself.
+    """
+
+    path: Path
+    arrays: dict[str, Column]
+    task: str
+    budget: int | None
+    units: int | None
+    before: bytes | None
+
+    def write(self) -> Aside:
+        """Put it in place. Its ledger stays: looks count on."""
+        buffer = BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **self.arrays)
+        with reported(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path / SAMPLES, buffer.getvalue())
+        audit = read_audit(self.path)
+        own = int((audit.columns["task"].astype(str) == self.task).sum())
+        return Aside(str(self.path), own, len(audit), self.budget, 1 - LEVEL ** (1 / (self.units or own)))
+
+    def undo(self) -> None:
+        """The audit set as it was before `write`."""
+        with reported(self.path):
+            if self.before is None:
+                (self.path / SAMPLES).unlink(missing_ok=True)
+            else:
+                write_whole(self.path / SAMPLES, self.before)
+
+
 def set_aside(
     samples: Samples, place: str | Path, task: str, share: float = 0.1, budget: int | None = None, seed: int = 0
 ) -> tuple[Samples, Aside]:
-    """What is left to learn from, and what went to the audit set. Groups go as a whole.
+    """`draft_aside`, written at once."""
+    rest, draft = draft_aside(samples, place, task, share, budget, seed)
+    return rest, draft.write()
+
+
+def draft_aside(
+    samples: Samples, place: str | Path, task: str, share: float = 0.1, budget: int | None = None, seed: int = 0
+) -> tuple[Samples, Draft]:
+    """What is left to learn from, and what goes to the audit set. Groups go as a whole; nothing is written yet.
 
     The same call again sets the same samples aside, and none twice.
     """
@@ -52,10 +94,10 @@ def set_aside(
     columns = {"task": np.full(len(chosen), task)}
     if chosen.groups is not None:
         columns["group"] = np.asarray([str(group) for group in chosen.groups.tolist()])
-    audit = _written(path, held, {"x": x.numpy(), "y": chosen.targets, **columns})
-    own = int((audit.columns["task"].astype(str) == task).sum())
-    units = own if chosen.groups is None else len(np.unique(chosen.groups))
-    return rest, Aside(str(path), own, len(audit), budget, 1 - LEVEL ** (1 / units))
+    new = {"x": x.numpy(), "y": chosen.targets, **columns}
+    arrays = new if held is None else _extended(held, new)
+    units = None if chosen.groups is None else len(np.unique(chosen.groups))
+    return rest, Draft(path, arrays, task, budget, units, None if held is None else (path / SAMPLES).read_bytes())
 
 
 def _room(held: Audit | None, task: str, budget: int | None, path: Path) -> int | None:
@@ -101,21 +143,14 @@ def _inputs(samples: Samples) -> Tensor:
     return torch.stack([inputs_of(inputs[row][0]) for row in range(len(samples))])
 
 
-def _written(path: Path, held: Audit | None, new: dict[str, Column]) -> Audit:
-    """The audit set with these samples, those that it has already left out. Its ledger stays: looks count on."""
-    arrays = new if held is None else _extended(held, new)
-    buffer = BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    with reported(path):
-        path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / SAMPLES, buffer.getvalue())
-    return read_audit(path)
-
-
 def _extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
+    """The audit set with these samples, those that it has already left out."""
     old = {"x": held.x.numpy(), "y": column(held.y), **held.columns}
     if old.keys() != new.keys():
         raise BadData(f"audit set {held.name} has columns {sorted(old)}, the new samples have {sorted(new)}")
+    if old["x"].shape[1:] != new["x"].shape[1:]:
+        shapes = f"{old['x'].shape[1:]}, the new samples have {new['x'].shape[1:]}"
+        raise BadData(f"audit set {held.name} holds inputs of shape {shapes}; give this task an audit set of its own")
     known = {row.tobytes() for row in old["x"]}
     fresh = np.asarray([row.tobytes() not in known for row in new["x"]], dtype=bool)
     return {name: np.concatenate([old[name], new[name][fresh]]) for name in old}

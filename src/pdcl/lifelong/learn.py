@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.audit_split import set_aside
+from pdcl.lifelong.audit_split import draft_aside
 from pdcl.lifelong.backbone import features_of, unchanged
 from pdcl.lifelong.growth import Grow, extend_labels
 from pdcl.networks import eval_mode
@@ -55,14 +55,16 @@ def learn(
 ) -> dict[str, Any]:
     """Learn one task; the entry of it in the lineage. If it diverges, the learner is as it was before."""
     samples = read(x, y, groups, where="x, y")
-    aside = None
+    draft = aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
-        samples, aside = set_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
-        listener(SetAside(learner.tasks_learned, **asdict(aside)))
+        samples, draft = draft_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
     task, raw = _task(learner, samples, test, name, kind, transform, grow)
     auto = portions(len(task.data))
     schedule = Schedule(epochs or auto[0], batch or auto[1])
+    if draft is not None:
+        aside = draft.write()
+        listener(SetAside(learner.tasks_learned, **asdict(aside)))
     heard: list[Infeasible] = []
     assert learner.spec is not None
     stream = Stream("life", [] if test is None else [task], learner.spec)
@@ -71,6 +73,8 @@ def learn(
         history = Loop(learner, stream, schedule, _hearing(heard, listener)).learn(task)
     except BaseException:
         learner.load_state_dict(before)
+        if draft is not None:
+            draft.undo()
         raise
     finally:
         learner.emit = ignore

@@ -111,8 +111,7 @@ class Vault:
         for place in (self.path / READY, self.path, self.path / PREVIOUS):
             with suppress(OSError), os.scandir(place) as entries:
                 for entry in entries:
-                    about = entry.stat(follow_symlinks=False)
-                    found.append((entry.path, about.st_ino, about.st_mtime_ns))
+                    found.append((entry.path, *_identity(entry)))
         return sorted(found)
 
     def _found(self, fall_back: bool) -> Held:
@@ -220,6 +219,15 @@ def _checked(path: Path, about: Any) -> bytes:
     if hashlib.sha256(content).hexdigest() != about.get("sha256"):
         raise Damaged(f"{path} was changed since it was written: its sha256 is another", path)
     return content
+
+
+def _identity(entry: os.DirEntry[str]) -> tuple[int, int]:
+    """Its inode and time; never the same twice for a file that moved away during the look."""
+    try:
+        about = entry.stat(follow_symlinks=False)
+    except OSError:
+        return -1, time.monotonic_ns()
+    return about.st_ino, about.st_mtime_ns
 
 
 def versions() -> dict[str, str]:
