@@ -134,9 +134,12 @@ def results(out: Path) -> list[Path]:
 
 
 def table(out: Path) -> dict[str, object]:
-    """All results by run, without what they cost."""
+    """All results by run, without what they cost and the checksum of it all."""
     found = {path.parent.name: json.loads(path.read_text()) for path in results(out)}
-    return {name: {key: value for key, value in result.items() if key != "cost"} for name, result in found.items()}
+    return {
+        name: {key: value for key, value in result.items() if key not in ("cost", "sha256")}
+        for name, result in found.items()
+    }
 
 
 def children(process: int) -> list[int]:

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from pdcl.errors import RecordError, RunFinished, RunUnfinished
 from pdcl.records import reading, schema
+from pdcl.records.checksum import sealed
 from pdcl.records.naming import safe
 from pdcl.records.writing import dumps
 from pdcl.storage.disk import appending, cut_back, reported, write_whole
@@ -61,7 +62,7 @@ class Record:
         """
         path = Path(path)
         reading.read_config(path)
-        if (path / schema.RESULT).exists():
+        if reading.is_finished(path):
             raise RunFinished(f"{path} is finished", path)
         return cls(path, _rewind(path / schema.EVENTS, position))
 
@@ -97,7 +98,7 @@ class Record:
         if missing := schema.missing_keys(content, schema.Result):
             raise RecordError(f"the result for {path} lacks {', '.join(missing)}", path)
         with reported(path):
-            write_whole(path, dumps(content).encode() + b"\n")
+            write_whole(path, sealed(dumps(content)))
 
     def close(self) -> None:
         if self._file is not None:
@@ -137,7 +138,7 @@ def _blocked(path: Path, config: Mapping[str, Any], error: OSError) -> RecordErr
     if other := _differences(reading.read_config(path), config):
         names = ", ".join(other)
         return RecordError(f"{path} holds another run: it differs in {names}; choose another --out", path)
-    if (path / schema.RESULT).exists():
+    if reading.is_finished(path):
         return RunFinished(f"{path} is finished; it was not run again", path)
     return RunUnfinished(f"{path} was begun and has no result yet; continue it with `pdcl resume {path}`", path)
 

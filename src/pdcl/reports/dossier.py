@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RecordError
 from pdcl.records import schema
+from pdcl.records.checksum import is_sealed
 from pdcl.records.writing import finite
 from pdcl.reports import holdings
 from pdcl.reports.command import command
@@ -49,16 +50,18 @@ def read_files(path: Path, root: Path | None = None) -> Files:
     config = _read(path / schema.CONFIG, root, problems)
     if missing := schema.missing_keys(config, schema.Config):
         problems.append(f"{schema.CONFIG} lacks {', '.join(missing)}")
-    result = _read(path / schema.RESULT, root, problems) or None
+    result = _read(path / schema.RESULT, root, problems, is_sealed) or None
     if result is not None and (missing := schema.missing_keys(result, schema.Result)):
         problems.append(f"{schema.RESULT} lacks {', '.join(missing)}")
         result = None
     return Files(path, config, result, problems)
 
 
-def _read(path: Path, root: Path | None, problems: list[str]) -> dict[str, Any]:
+def _read(
+    path: Path, root: Path | None, problems: list[str], check: Callable[[bytes, Path], Any] | None = None
+) -> dict[str, Any]:
     try:
-        return read_object(path, root) or {}
+        return read_object(path, root, check) or {}
     except RecordError as error:
         problems.append(str(error).replace(str(path.parent), "").lstrip("/\\"))
         return {}
