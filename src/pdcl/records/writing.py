@@ -11,10 +11,21 @@ from typing import Any
 def dumps(value: Any, indent: int | None = None) -> str:
     """Strict JSON of plain values, arrays, tensors and paths; what isn't finite becomes null."""
     try:
-        return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, default=_plain)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, default=_plain)
     except ValueError:
         # Rare, so only then is every number looked at.
-        return json.dumps(finite(value), allow_nan=False, ensure_ascii=False, indent=indent)
+        value = finite(value)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent)
+    return text if text.isascii() or _encodable(text) else json.dumps(value, indent=indent, default=_plain)
+
+
+def _encodable(text: str) -> bool:
+    """False where half of a surrogate pair is in it, which UTF-8 can't hold and JSON can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def finite(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from pdcl.reports.thinning import rounded
 
 # The verdict of the gate, copied beside the run or in the evidence folder that was put there.
 GATE = ("verdict.json", "evidence/verdict.json", "gate/verdict.json")
+
+# Beyond this, what stands in a file is no measurement.
+LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def identity(files: Files) -> dict[str, Any]:
     config, result = files.config, files.result or {}
     cost = result.get("cost") or {}
     return {
-        "id": hashlib.sha256(str(files.path.absolute()).encode()).hexdigest()[:16],
+        "id": hashlib.sha256(os.fsencode(files.path.absolute())).hexdigest()[:16],
         "name": files.path.name,
         "stream": _word(config.get("stream"), "unknown stream"),
         "method": _word(config.get("method"), "unknown method"),
@@ -122,7 +126,10 @@ def _word(value: Any, otherwise: str) -> str:
 
 
 def _share(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A finite number, else None: integers may be too large for one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+        return None
+    return float(value)
 
 
 def _accuracy(result: Mapping[str, Any] | None, story: Story) -> dict[str, list[list[float | None]]]:
@@ -148,8 +155,12 @@ def _partitions(result: Mapping[str, Any] | None, story: Story) -> dict[str, Any
     """Samples held per task after each task, and how far that is from equal shares: half the sum of differences."""
     told = [story.partitions[task] for task in sorted(story.partitions)]
     held = (result or {}).get("partitions") or told
-    rows = [row for row in held if isinstance(row, list)] if isinstance(held, list) else []
+    rows = [row for row in held if _is_counts(row)] if isinstance(held, list) else []
     return {"counts": rows, "distance": [distance_from_uniform(row) for row in rows], "capacity": story.capacity}
+
+
+def _is_counts(row: Any) -> bool:
+    return isinstance(row, list) and all(isinstance(count, int) for count in row)
 
 
 def distance_from_uniform(counts: Sequence[int]) -> float | None:
