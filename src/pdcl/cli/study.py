@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from pdcl.errors import UsageError
+from pdcl.errors import Interrupted, UsageError
 from pdcl.studies import LocalProcesses, Outcome, RunSpec, Study, execute, load, shipped
 from pdcl.studies.choosing import chosen_by
 from pdcl.studies.execution import FAILURES
@@ -98,8 +98,10 @@ def _carry_out(study: Study, out: Path, workers: int, only: Any, argv: list[str]
 @contextmanager
 def _terminable(again: str) -> Iterator[None]:
     """SIGTERM ends a study as Ctrl-C does: workers save what they can, and the way on is said."""
+    caught: list[int] = []
 
     def interrupt(number: int, frame: Any) -> None:
+        caught.append(number)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
@@ -107,6 +109,8 @@ def _terminable(again: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         print(f"stopped; what is done is kept. To go on: {again}")
+        if caught:
+            raise Interrupted("stopped by SIGTERM", 128 + signal.SIGTERM) from None
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -74,6 +74,8 @@ class StudyDisplay(Pictured):
         place = f"[{self.ended}/{self.total}]"
         line = f"{place} {spec.title}  {reached}  {ended.seconds:.1f} s  ({_duration(self.left)} left)"
         self._say(line, "" if ended.cause is None else "red")
+        if ended.note:
+            self._say(f"    {ended.note}", "yellow")
 
     def _say(self, line: str, style: str = "") -> None:
         self.console.print(Text(line, style), soft_wrap=True)

@@ -33,11 +33,13 @@ def draw(directories: Sequence[Path], out: Path) -> Drawn:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise UsageError("figures need matplotlib: pip install 'pdcl[figures]'") from error
-    rows = list(find(directories).rows.values())
+    found = find(directories)
+    rows = list(found.rows.values())
     if not rows:
         raise UsageError(f"no finished run in {', '.join(map(str, directories))}; make one with `pdcl run digits pdcl`")
     out.mkdir(parents=True, exist_ok=True)
     drawn = Drawn()
+    drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
     _put(drawn, out, "zeta", runs.zeta, "")
     settings = groupby(sorted(rows, key=_setting), _setting)
     for (stream, preset), members in settings:

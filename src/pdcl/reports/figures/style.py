@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from pdcl.storage.disk import write_whole
 
 # Okabe and Ito's colours, yellow darkened so that it shows on paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1b1f24", "#B5A900")
@@ -75,5 +78,7 @@ def save(made: Any, out: Path, name: str) -> list[Path]:
         made.set_layout_engine("none")
         for path in paths:
             dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:], {})
-            made.savefig(path, dpi=300, metadata=dated)
+            content = BytesIO()
+            made.savefig(content, format=path.suffix[1:], dpi=300, metadata=dated)
+            write_whole(path, content.getvalue())
     return paths
