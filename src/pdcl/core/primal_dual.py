@@ -361,7 +361,7 @@ class PrimalDual:
             "task": torch.full((len(chosen),), task),
             "id": chosen + first_id,
             "dual": shadows,
-            "reference": self._steadied(data, self.compared(outputs, y).float(), forward),
+            "reference": self._steadied(data, self.compared(outputs, y).to(torch.get_default_dtype()), forward),
         }
         return rows | {"outputs": outputs} if self.constrain.records_outputs else rows
 
