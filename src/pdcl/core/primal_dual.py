@@ -273,7 +273,7 @@ class PrimalDual:
         duals = self.task_duals()
         self.history.append(duals)
         self.slacks.append(by_task)
-        return Moved(duals.tolist(), by_task.tolist(), self.tolerances, self.current_dual)
+        return Moved(duals.tolist(), by_task.tolist(), list(self.tolerances), self.current_dual)
 
     def _readings(self, forward: Forward) -> Callable[[Tensor], Tensor]:
         """Values compared with ε, [Q, slots]: 0–1 errors for error-rate tolerances, otherwise the loss."""
