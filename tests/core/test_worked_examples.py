@@ -60,6 +60,15 @@ def test_w1_dividing_by_one_plus_the_duals_shortens_steps_but_not_the_way(w1, by
 
 
 @BOTH
+def test_w1_a_proportional_answer_reaches_the_same_solution(w1, by):
+    """λ₁ = η_d s + K_p s with s = 2² − .25; at the solution s = 0, and the gain adds nothing."""
+    gain = {"gain": 0.1} if by == "learner" else {"dual": "ascent:lr=.5,gain=.1"}
+    found = w1(steps=300).solve(by, **gain)
+    assert found.duals[0].item() == pytest.approx(0.6 * 3.75, abs=1e-12)
+    assert (found.theta.item(), found.dual.item()) == pytest.approx((0.5, 3.0), abs=1e-8)
+
+
+@BOTH
 def test_w1_a_dual_step_every_second_step_leaves_the_dual_alone_in_between(w1, by):
     """θ stays at 2 while λ is 0; λ = .5 (4 − .25) at step 2; then two primal steps under it."""
     found = w1(steps=4).solve(by, primal_steps=2)
