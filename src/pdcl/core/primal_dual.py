@@ -344,7 +344,7 @@ class PrimalDual:
             x, y = data.fetch(candidates)
             losses = self.goal.loss(forward(x), y.to(self.place)).cpu()
             now = (losses - SAMPLE_TOLERANCE * self.current_tolerance()).clamp(min=0)
-            single_pass = self.selection.rescore and self.observed <= len(data)
+            single_pass = getattr(self.selection, "rescore", True) and self.observed <= len(data)
             return now if single_pass else self.shadow[candidates] + self.shadow_lr * now
 
         return score
