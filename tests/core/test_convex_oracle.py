@@ -81,7 +81,7 @@ def oracle(x, y, tolerances, loss, level="task"):
     else:
         constraints = [losses(k + 1) <= 1.1 * bound for k, bound in enumerate(tolerances)]
     problem = cp.Problem(cp.Minimize(cp.sum(losses(0)) / SIZE), constraints)
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-8, tol_gap_rel=1e-8, tol_feas=1e-8)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-7, tol_gap_rel=1e-7, tol_feas=1e-7)
     assert problem.status == "optimal"
     return theta.value, np.concatenate([np.atleast_1d(c.dual_value) for c in constraints]), problem.value
 

@@ -1,8 +1,12 @@
 """The same problem, step for step, in cooper, an independent implementation of constrained optimisation."""
 
+from functools import cache
+
 import cooper
 import pytest
 import torch
+
+import pdcl
 
 CONSTRAINTS, SAMPLES, WIDTH, STEPS, LR, DUAL_LR = 10, 7, 5, 200, 0.01, 0.05
 GENERATOR = torch.Generator().manual_seed(0)
@@ -11,6 +15,7 @@ Y = torch.randn(CONSTRAINTS + 1, SAMPLES, generator=GENERATOR, dtype=torch.float
 TOLERANCES = torch.linspace(0.3, 3.0, CONSTRAINTS, dtype=torch.float64)
 
 
+@cache
 def by_cooper(level):
     """The paths of θ and λ. Per sample, the Lagrangian has λ_i / n_k and the dual step s_i, hence two violations."""
     theta = torch.zeros(WIDTH, requires_grad=True)
@@ -43,6 +48,33 @@ def by_cooper(level):
         thetas.append(theta.detach().clone())
         duals.append(problem.past.multiplier.weight.detach().clone())
     return torch.stack(thetas), torch.stack(duals)
+
+
+def by_lagrangian(level):
+    """The loop that a user would write around `pdcl.Lagrangian`."""
+    theta = torch.zeros(WIDTH, requires_grad=True)
+    optimiser = torch.optim.SGD([theta], lr=LR)
+    tasks = torch.cat([torch.full((SAMPLES,), k - 1) for k in range(CONSTRAINTS + 1)])
+    ids, groups, tolerances = tasks, None, TOLERANCES.tolist()
+    if level == "sample":
+        ids, groups = torch.where(tasks < 0, -1, torch.arange(-SAMPLES, len(tasks) - SAMPLES)), tasks.clamp(min=0)
+        tolerances = [1.1 * epsilon for epsilon in tolerances]
+    lagrangian = pdcl.Lagrangian([*tolerances, 0.1], dual_lr=DUAL_LR, level=level)
+    thetas, duals = [], []
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        lagrangian.loss(((X @ theta - Y) ** 2).flatten(), ids, groups=groups).backward()
+        optimiser.step()
+        lagrangian.ascend(((X @ theta - Y) ** 2).flatten(), ids, groups)
+        thetas.append(theta.detach().clone())
+        duals.append(lagrangian.duals.clone())
+    return torch.stack(thetas), torch.stack(duals)
+
+
+@pytest.mark.parametrize("level", ["task", "sample"])
+def test_a_loop_around_the_lagrangian_agrees_with_cooper_to_1e_12(level):
+    for ours, theirs in zip(by_lagrangian(level), by_cooper(level), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("level", ["task", "sample"])

@@ -134,9 +134,7 @@ def test_w2_duals_price_tolerances(w2):
     h = 1e-3
     duals = w2().by_learner().dual
     for k, direction in enumerate([(h, 0.0), (0.0, h)]):
-        up, down = (
-            value(w2((3 + s * direction[0], 2 + s * direction[1])).by_learner().theta) for s in (1, -1)
-        )
+        up, down = (value(w2((3 + s * direction[0], 2 + s * direction[1])).by_learner().theta) for s in (1, -1))
         assert (up - down) / (2 * h) == pytest.approx(-duals[k].item(), abs=1e-4)
 
 

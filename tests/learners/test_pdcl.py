@@ -4,10 +4,9 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
 import pdcl
-from pdcl.core.lagrangian import Lagrangian
+from pdcl.duality.rules import rule
 from pdcl.errors import UsageError
 from pdcl.learners.pdcl import PDCL
 from pdcl.learners.plain import Finetune
@@ -82,38 +81,6 @@ def test_a_tolerance_that_never_binds_leaves_plain_training_to_the_bit():
     assert free.final_duals()[:-1] == [0.0, 0.0]
 
 
-def test_the_duals_are_those_of_a_hand_written_loop_on_the_lagrangian():
-    """The same ten lines that a user would write around `pdcl.Lagrangian`, with the whole memory replayed."""
-    stream = synthetic(tasks=2)
-    _, _, events = learned(
-        stream, epochs=3, batch=60, memory=40, partition="uniform", primal_steps=1, estimator="stratified",
-        replay=4000, normalise=False, lr=0.05, dual_lr=0.5,
-    )  # fmt: skip
-    start = PDCL("mlp:16", memory=40, lr=0.05, tolerance=0.05, partition="uniform")
-    start.prepare(stream.spec)
-    Loop(start, replaced(stream, 1), Schedule(3, 60)).run()
-
-    network, past, task = start.model, start.held, stream.tasks[1]
-    x_past, y_past = past["x"].clone(), past["y"].clone()
-    lagrangian = Lagrangian(tolerance=0.05, dual_lr=0.5)
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.05)
-    x_new, y_new = task.data.fetch(torch.arange(len(task.data)))
-    ids = torch.cat([torch.full((len(y_new),), -1), torch.zeros(len(y_past), dtype=torch.long)])
-    for _ in range(3):
-        losses = nn.functional.cross_entropy(
-            network(torch.cat([x_new, x_past])), torch.cat([y_new, y_past]), reduction="none"
-        )
-        optimiser.zero_grad()
-        lagrangian.loss(losses, ids).backward()
-        optimiser.step()
-        with torch.no_grad():
-            after = nn.functional.cross_entropy(network(x_past), y_past, reduction="none")
-        lagrangian.ascend(after, torch.zeros(len(y_past), dtype=torch.long))
-    by_learner = [event.duals[0] for event in of_kind(events, DualsMoved)]
-    assert len(by_learner) == 3
-    assert by_learner[-1] == pytest.approx(float(lagrangian.duals[0]), rel=0.03)
-
-
 def test_the_harder_past_task_gets_the_larger_dual_and_more_memory():
     stream = synthetic(separation=[1.5, 6.0, 6.0], size=200, tasks=3)
     shares, duals = [], []
@@ -156,11 +123,16 @@ def test_duals_stay_with_their_samples_when_memory_is_refilled():
 
 
 @pytest.mark.parametrize("partition", ["uniform", "affine", "generalization"])
-@pytest.mark.parametrize("selection", ["uniform", "dual"])
-def test_every_partition_and_selection_works_at_both_levels(partition, selection):
-    for level in ("task", "sample"):
-        _, history, _ = learned(synthetic(), partition=partition, selection=selection, level=level)
-        assert sum(history.partitions[-1]) == 30
+@pytest.mark.parametrize(("level", "selection"), [("task", "uniform"), ("sample", "dual")])
+def test_memory_is_divided_as_its_rule_says_of_the_duals_found(partition, level, selection):
+    options = {"partition": partition, "selection": selection, "level": level, "dual_lr": 0.5, "tolerance": 0.01}
+    learner, _, events = learned(synthetic(), **options)
+    stored = []
+    for event in of_kind(events, Partitioned):
+        assert event.counts == rule("partition", partition).counts(event.duals, 30, [*stored, 60])
+        stored = event.counts
+    assert learner.held.counts(3) == stored
+    assert min(learner.final_duals()) > 0
 
 
 def test_classes_are_balanced_within_a_task_unless_told_otherwise():
@@ -219,20 +191,6 @@ def test_a_tolerance_out_of_reach_is_reported_with_what_was_reached():
     assert found[0].reached == pytest.approx(found[0].tolerance + found[0].slack)
 
 
-def test_memory_beyond_the_looks_is_measured_by_a_stratified_sample():
-    learner, _, events = learned(synthetic(size=120), memory=200, slack_samples=24)
-    assert not learner.core.gauge.whole
-    assert learner.core.gauge.looked_at.sum() <= 24 + 3
-    assert (learner.core.gauge.looked_at >= 1).all()
-    assert all(math.isfinite(s) for event in of_kind(events, DualsMoved) for s in event.slacks)
-
-
-@pytest.mark.parametrize(("slack", "level"), [("batch", "task"), ("batch", "sample"), ("ema", "task")])
-def test_slacks_from_batches_and_smoothed_ones_move_duals_too(slack, level):
-    _, _, events = learned(synthetic(), slack=slack, level=level, tolerance=0.01, epochs=3)
-    assert max(event.duals[0] for event in of_kind(events, DualsMoved)) > 0
-
-
 def test_networks_with_batch_statistics_see_the_past_even_at_no_weight():
     stream = load("digits")
     learner = PDCL("cnn:4", memory=30, lr=0.05, tolerance=1e9)
@@ -242,27 +200,6 @@ def test_networks_with_batch_statistics_see_the_past_even_at_no_weight():
     drawn = learner.core.draw(learner.replay)
     assert len(drawn.slots) == learner.replay
     assert float(drawn.weights.abs().sum()) == 0
-
-
-def test_duals_can_be_kept_between_tasks_and_answer_in_proportion():
-    _, history, _ = learned(synthetic(), warm=True, gain=0.5, tolerance=0.01)
-    assert all(len(row) == j + 1 for j, row in enumerate(history.duals))
-    cold, warm = learned(synthetic(), tolerance=0.01), learned(synthetic(), tolerance=0.01, warm=True)
-    assert warm[1].duals != cold[1].duals
-
-
-def test_decay_relaxes_the_tolerance_by_itself_times_the_dual():
-    """At a fixed point with λ > 0, slack = κ λ. Full batches of a convex problem come close to it."""
-    stream = synthetic(tasks=2, separation=2.0, shared_classes=True, contradictions=20)
-    learner = PDCL(
-        "linear", memory=200, lr=0.2, tolerance=0.3, decay=0.5, dual_lr=0.1, primal_steps=2, replay=400,
-        estimator="stratified", partition="uniform",
-    )  # fmt: skip
-    learner.prepare(stream.spec)
-    Loop(learner, stream, Schedule(800, 1000)).run()
-    dual, slack = learner.final_duals()[0], float(learner.core.slacks[-1][0])
-    assert dual > 0.05
-    assert slack == pytest.approx(0.5 * dual, rel=0.1)
 
 
 def test_bp_falls_back_to_even_shares_with_a_word_when_memory_is_small():

@@ -214,7 +214,11 @@ def draw(found: Curve, path: str | Path) -> Path:
     changes = [0.0, *(point.change for point in found.points)]
     ends = [min(changes), max(changes)]
     axes.plot(
-        ends, [line(found.dual, end) for end in ends], color="#888888", linewidth=1.2, label=f"−λγ, λ = {found.dual:.3g}"
+        ends,
+        [line(found.dual, end) for end in ends],
+        color="#888888",
+        linewidth=1.2,
+        label=f"−λγ, λ = {found.dual:.3g}",
     )
     spread = [2 * (point.error or 0.0) for point in found.points]
     gains = [point.gain for point in found.points]
