@@ -1,4 +1,4 @@
-"""One dual step, number by number: losses that no primal step changes make every dual a sum that can be done by hand."""
+"""One dual step, number by number: losses that no primal step changes make every dual a sum by hand."""
 
 import pytest
 import torch

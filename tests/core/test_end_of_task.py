@@ -178,7 +178,7 @@ def test_shadow_duals_add_up_over_epochs_and_are_scored_anew_after_a_single_pass
 
 def test_shadow_duals_start_again_with_every_task_and_never_fall_below_zero(constant):
     made = constant([[1.0]], [0.1, 4.0], tolerance=0.5, dual_lr=0.1, steps=3)
-    learner, stream = made.prepared(selection="dual:rescore=false")
+    learner, _ = made.prepared(selection="dual:rescore=false")
     core = learner.core
     for _ in range(2):
         core.begin(2, 3)
@@ -235,7 +235,7 @@ def test_references_shrink_to_what_the_last_dual_steps_saw(constant):
 
 
 def test_the_running_mean_moves_a_fifth_of_the_way_at_each_dual_step(constant):
-    learner, stream = constant([[1.0]], [6.0] * 4).prepared()
+    learner, _ = constant([[1.0]], [6.0] * 4).prepared()
     core = learner.core
     core.begin(4, 2)
     for loss in (1.0, 3.0):

@@ -160,7 +160,7 @@ def hinge(outputs, y):
 
 @BOTH
 def test_w3_exactly_the_support_vectors_carry_duals(problem, by):
-    """min ½‖w‖² s.t. 1 − y_i (w·x_i + b) ≤ 0, at the sample level: two tasks of three samples, so prices are λ_i / 3."""
+    """min ½‖w‖² s.t. 1 − y_i (w·x_i + b) ≤ 0, per sample: two tasks of three samples, so prices are λ_i / 3."""
     past = [([[1, 1], [2, 2], [1, 3]], [1, 1, 1]), ([[-1, -1], [-2, -2], [-3, -1]], [-1, -1, -1])]
     goal = Objective("margin", hinge, lambda out, y: -hinge(out, y), no_error_rate)
     svm = problem(past, ([[0, 0]], [0]), 0.0, lr=0.3, dual_lr=0.9, steps=500, goal=goal, network=Machine)
