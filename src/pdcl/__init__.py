@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pdcl.core.lagrangian import Lagrangian as Lagrangian
     from pdcl.core.objective import Objective as Objective
+    from pdcl.duality.rules import register_rule as register_rule
     from pdcl.duality.tolerance import Fixed as Fixed
     from pdcl.duality.tolerance import PerTask as PerTask
     from pdcl.duality.tolerance import Relative as Relative
@@ -52,6 +53,7 @@ _HOMES = {
     "learner": "running.by_name",
     "load": "running.load",
     "register": "learners.catalog",
+    "register_rule": "duality.rules",
     "register_stream": "streams.catalog",
     "run": "running.run",
     "split": "streams.class_split",

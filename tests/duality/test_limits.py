@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdcl import PDCL
-from pdcl.duality import Fixed, Lagrangian, Limits, PerTask, Relative, Rise, as_limits, describe_limits
+from pdcl.core.lagrangian import Lagrangian
+from pdcl.duality import Fixed, Limits, PerTask, Relative, Rise, as_limits, describe_limits
 from pdcl.duality.limits import judged
 from pdcl.promises import Limit
 

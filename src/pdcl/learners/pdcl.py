@@ -46,7 +46,6 @@ SHORT = {
     "candidates": ("selection", "candidates"),
     "rescore": ("selection", "rescore"),
     "drift": ("constrain", "drift"),
-    "refresh": ("constrain", "refresh"),
     "drift_tolerance": ("constrain", "drift_tolerance"),
 }
 
@@ -89,7 +88,6 @@ class PDCL(Rehearsal):
     candidates: samples scored per place for selection by dual (4, at least 1000 in all; 0: all of the task's data)
     rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
     drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.3)
-    refresh: drift is measured from where the last task left outputs (yes), or from when a sample was stored (no)
     drift_tolerance: ε of the drift, where it is constrained (.1)
     """
 
@@ -122,7 +120,6 @@ class PDCL(Rehearsal):
     candidates: int | None = None
     rescore: bool | None = None
     drift: float | None = None
-    refresh: bool | None = None
     drift_tolerance: float | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
@@ -130,6 +127,7 @@ class PDCL(Rehearsal):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.promises: Promises | None = None
+        self._whole: Task | None = None
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         for name, reason in self.without_effect(own).items():
             raise UsageError(f"{name}={own[name]} has no effect {reason}; leave it out")
@@ -196,7 +194,8 @@ class PDCL(Rehearsal):
             self.emit(DualsMoved(self.core.past, self.core.clock, *now))
 
     def end(self, task: Task) -> None:
-        whole = self._whole
+        whole = self._whole or task
+        self._whole = None
         ended = self.core.end(whole.name, whole.data, self.evaluated, self.samples_seen)
         self._tell(task.index, ended)
         self.promises = ended.promises

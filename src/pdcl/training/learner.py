@@ -223,7 +223,7 @@ class Trainable(ABC):
         generator = self.generator if augment and self.model.training else None
         with autocast(self.place, self.precision):
             out: Tensor = self.model(self.spec.transform(raw, generator))
-        return out.float()
+        return out if out.dtype == torch.float64 else out.float()
 
     def scores(self, raw: Tensor) -> Tensor:
         """What evaluation and `predict` look at, n × outputs."""
@@ -252,7 +252,7 @@ class Trainable(ABC):
         for group in self.optimiser.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
-        losses.backward(torch.full_like(losses, 1 / losses.numel()) if weights is None else weights)
+        losses.backward(torch.full_like(losses, 1 / losses.numel()) if weights is None else weights.to(losses.dtype))
 
     def descend(self, losses: Tensor, weights: Tensor | None = None) -> None:
         """One optimiser step down Σ_i weights_i losses_i, or the mean."""
