@@ -112,9 +112,11 @@ def catalog() -> list[Entry]:
 def load(name: str, **options: Any) -> Stream:
     """The stream of this name. Unknown names and options are errors that suggest the nearest one.
 
-    Every stream has `held_out` (with `held_out_seed`): that share of training data in place of test data.
+    Every stream has `held_out` (with `held_out_seed`): that share of training data in place of test data; and
+    `mislabelled`: that share of every task's training labels wrong.
     """
     loader = find(name)
+    wrong = options.pop("mislabelled", None)
     share = options.pop("held_out", None)
     seed = 0 if share is None else options.pop("held_out_seed", 0)
     known = inspect.signature(loader).parameters
@@ -123,6 +125,10 @@ def load(name: str, **options: Any) -> Stream:
             if option not in known:
                 raise UsageError(f"stream {name!r} has no option {option!r}{_nearest(option, known)}")
     stream = loader(**options)
+    if wrong is not None:
+        from pdcl.streams.mislabelled import mislabel
+
+        stream = mislabel(stream, wrong)
     return stream if share is None else stream.for_tuning(share, seed)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1b1f24", "#B5A900")
 MARKERS = ("o", "s", "D", "^", "X", "v", "P", "*")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "oooo")
 FORMATS = ("svg", "pdf", "png")
 # Inches: the width of one column of a two-column paper, and the usual height to it.
 SIZE = (3.4, 2.5)
@@ -31,6 +32,7 @@ LOOK: Any = {
     "grid.color": "#e1e4e8",
     "grid.linewidth": 0.5,
     "axes.axisbelow": True,
+    "hatch.linewidth": 0.4,
     "lines.linewidth": 1.3,
     "lines.markersize": 4,
     "legend.frameon": False,
