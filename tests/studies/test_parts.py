@@ -7,7 +7,6 @@ import pytest
 from pdcl.cli import study as command_line
 from pdcl.errors import UsageError
 from pdcl.studies import execute, load
-from pdcl.studies.local import LocalProcesses
 from pdcl.studies.parsing import parse
 
 CONTENT = {
@@ -45,11 +44,10 @@ def test_an_unknown_part_a_study_without_parts_and_a_bad_part_are_refused() -> N
         parse({"study": CONTENT["study"], "parts": {"x": {"sorts": 1}}})
 
 
-def test_a_part_is_carried_out_and_the_whole_goes_on_from_it(tmp_path) -> None:
+def test_a_part_is_carried_out_and_the_whole_goes_on_from_it(tmp_path, engine) -> None:
     study = parse(CONTENT)
-    with LocalProcesses(1) as engine:
-        first = execute(study.restricted(["first"]), tmp_path, engine)
-        rest = execute(study, tmp_path, engine)
+    first = execute(study.restricted(["first"]), tmp_path, engine)
+    rest = execute(study, tmp_path, engine)
     assert (len(first.done), len(rest.skipped), len(rest.done)) == (2, 2, 3)
 
 

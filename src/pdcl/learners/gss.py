@@ -9,9 +9,9 @@ challenges slot k, drawn with probability s_k / Σ s, and takes it with probabil
 
 Aljundi, Lin, Goujaud, Bengio, "Gradient based sample selection for online continual learning", NeurIPS 2019. There
 samples come one by one. Here those of a batch are all compared by the network after the step on that batch, each with
-its own n references (in networks with convolutions out of `POOL` stored samples for each of the batch, drawn anew at
-every step, since a reference costs more than a step's sample there); `gate="batch"` scores a batch by its mean gradient, and its samples challenge only if that opposes
-all n, which is how the numbers in the literature were made.
+its own n references; `gate="batch"` scores a batch by its mean gradient, and its samples challenge only if that opposes
+all n, which is how the numbers in the literature were made. In networks with convolutions, where a reference costs more
+than a sample of the step, references come from a pool that is drawn anew at every step: `POOL` times the batch.
 """
 
 from __future__ import annotations

@@ -26,9 +26,10 @@ class Drawn:
 
     paths: list[Path] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    formats: Sequence[str] | None = None
 
 
-def draw(directories: Sequence[Path], out: Path) -> Drawn:
+def draw(directories: Sequence[Path], out: Path, formats: Sequence[str] | None = None) -> Drawn:
     """Every plot of the paper, once per stream and preset."""
     try:
         import matplotlib  # noqa: F401
@@ -38,7 +39,7 @@ def draw(directories: Sequence[Path], out: Path) -> Drawn:
     if not rows:
         raise UsageError(f"no finished run in {', '.join(map(str, directories))}; make one with `pdcl run digits pdcl`")
     out.mkdir(parents=True, exist_ok=True)
-    drawn = Drawn()
+    drawn = Drawn(formats=formats)
     _put(drawn, out, "zeta", runs.zeta, "")
     settings = groupby(sorted(rows, key=_setting), _setting)
     for (stream, preset), members in settings:
@@ -121,7 +122,7 @@ def _put(drawn: Drawn, out: Path, name: str, draw_it: Callable[[], Any | None] |
     if made is None:
         drawn.skipped[name] = reason
     else:
-        drawn.paths += save(made, out, name)
+        drawn.paths += save(made, out, name, drawn.formats)
 
 
 def _partitions(member: Group) -> list[list[list[int]]]:

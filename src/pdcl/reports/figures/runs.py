@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pdcl.records import Group
-from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.borders import Borders, borders
+from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.figures.style import COLOURS, HATCHES, MARKERS, figure, look
 from pdcl.reports.holdings import Holdings, chart
 from pdcl.reports.story import Story
@@ -66,7 +66,7 @@ def duals(line: Mapping[float, Group], stories: Mapping[float, Story]) -> Any | 
         panels[0][0].set_ylabel("λ")
         first = next(iter(line.values())).first
         made.suptitle(f"{first.label}, memory {first.memory}", fontsize=8)
-        made.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(stories))
+        made.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=8)
         return made
 
 
@@ -143,7 +143,12 @@ def border_text(found: Borders | None) -> str:
 
 def _filled(k: int) -> dict[str, Any]:
     """Colour and hatch of the k-th task, told apart in grey too."""
-    return {"color": COLOURS[k % len(COLOURS)], "hatch": HATCHES[k % len(HATCHES)], "edgecolor": "white", "linewidth": 0}
+    return {
+        "color": COLOURS[k % len(COLOURS)],
+        "hatch": HATCHES[k % len(HATCHES)],
+        "edgecolor": "white",
+        "linewidth": 0.8,
+    }
 
 
 def zeta() -> Any:

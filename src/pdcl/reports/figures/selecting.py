@@ -22,18 +22,18 @@ def main_runs(rows: Sequence[Row]) -> list[Group]:
         families[member.first.stream, member.first.preset, member.first.label].append(member)
     kept: list[Row] = []
     for members in families.values():
-        given = {id(member): options_given(member.first) for member in members}
+        given = {id(member): len(options_given(member.first)) for member in members}
         fewest = min(given.values())
         kept += [row for member in members if given[id(member)] == fewest for row in member.rows]
     return group(kept)
 
 
-def options_given(row: Row) -> int:
-    """How many options of a run come from a user or a study instead of its preset."""
+def options_given(row: Row) -> frozenset[str]:
+    """Options of a run that come from a user or a study instead of its preset; wrong labels are one of them."""
     config = read_config(row.path)
-    own = [name for name, option in config["options"].items() if option["source"] in GIVEN]
-    noise = [name for name in config["stream_options"] if name == "mislabelled"]
-    return len({*own, *noise} - {"memory", "seed"})
+    own = {name for name, option in config["options"].items() if option["source"] in GIVEN}
+    noise = {name for name in config["stream_options"] if name == "mislabelled"}
+    return frozenset((own | noise) - {"memory", "seed"})
 
 
 def largest(groups: Iterable[Group]) -> list[Group]:
@@ -60,7 +60,7 @@ def primal_dual(row: Row) -> bool:
 
 
 def _follows_duals(row: Row) -> bool:
-    return row.options.get("partition", "affine") != "uniform" and row.options.get("alpha", 0.5) != 0
+    return bool(row.options.get("partition", "affine") != "uniform" and row.options.get("alpha", 0.5) != 0)
 
 
 def titled(member: Group, row: Row | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,11 +66,11 @@ def figure(width: float = 1.0, height: float = 1.0, rows: int = 1, columns: int 
         yield made, made.subplots(rows, columns, **more)
 
 
-def save(made: Any, out: Path, name: str) -> list[Path]:
-    """The figure in every format."""
+def save(made: Any, out: Path, name: str, formats: Sequence[str] | None = None) -> list[Path]:
+    """The figure in every format, or in these."""
     from matplotlib import rc_context
 
-    paths = [out / f"{name}.{form}" for form in FORMATS]
+    paths = [out / f"{name}.{form}" for form in formats or FORMATS]
     with rc_context(LOOK):
         # Laid out once, not once per format.
         made.draw_without_rendering()
