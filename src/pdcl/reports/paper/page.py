@@ -33,9 +33,8 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
     rows = list(find(directories).rows.values())
     known = [row for presets in FAMILIES.values() for row in of_paper(rows, presets)]
     if not known:
-        raise UsageError(
-            f"no finished run of `pdcl study paper` in {', '.join(map(str, directories))}; run a part of it"
-        )
+        where = ", ".join(map(str, directories))
+        raise UsageError(f"no finished run of `pdcl study paper` in {where}; make some: pdcl study paper --part mnist")
     drawn = draw(directories, out.parent / out.stem, FORMATS)
     found = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
     sections = [
