@@ -56,8 +56,8 @@ def test_the_paper_has_every_part_and_the_sizes_that_it_promises() -> None:
     assert [*paper.parts][:5] == ["mnist", "speech", "epsilon", "epsilon-mnist", "alpha"]
     assert {"organa", "bp", "tiny", "lambda", "tsne", "prices", "noise", "capacity"} <= {*paper.parts}
     found = {(run.stream, run.preset, run.memory) for run in paper.runs() if not run.options}
-    sizes = {("mnist", p, m) for p in ("tamed", "equal") for m in (200, 500, 1000, 2000)}
-    sizes |= {(s, "tamed", m) for s in ("speech", "organa") for m in (200, 500, 1000)}
+    sizes = {("mnist", p, m) for p in ("paper", "equal") for m in (200, 500, 1000, 2000)}
+    sizes |= {(s, "paper", m) for s in ("speech", "organa") for m in (200, 500, 1000)}
     assert sizes | {("speech", "equal", 500), ("organa", "equal", 500)} <= found
 
 
