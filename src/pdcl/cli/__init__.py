@@ -18,6 +18,7 @@ VERBS = {
     "results": "the numbers of many runs as one table",
     "report": "many runs as one self-contained HTML page",
     "figures": "the plots of a paper, as SVG, PDF and PNG",
+    "paper": "the claims of the paper, held to the runs of `pdcl study paper`",
     "watch": "a local page that follows runs while they happen",
     "tolerance": "measure what a stream's tasks can reach, and propose tolerances",
     "whatif": "re-solve a run's last task at other tolerances: did the price hold?",
