@@ -17,7 +17,7 @@ from pdcl.storage.interrupts import put_off
 
 # Columns that methods only write by `write` and `keep`. A method may edit others in place, through a view.
 BY_ROW = ("x", "y", "task", "id")
-STRIP = 2**23
+STRIP = 2**22
 
 
 class Journal:
@@ -50,14 +50,14 @@ class Journal:
 
     def kept(self, columns: dict[str, Tensor], slots: Tensor) -> None:
         """Move the rows of `slots` to the front, as `keep` does, and note how they come back."""
-        dropped = torch.ones(self._owned, dtype=torch.bool)
+        dropped = torch.ones(self._owned, dtype=torch.bool, device=slots.device)
         dropped[slots[slots < self._owned]] = False
-        self.overwritten(columns, dropped.nonzero().flatten().to(slots.device))
+        self.overwritten(columns, dropped.nonzero().flatten())
         # An interrupt between a move and its note would leave rows nobody can put back.
         with put_off():
             for column in columns.values():
                 for strip in strips(column):
-                    strip[: len(slots)] = strip[slots]
+                    strip[: len(slots)] = strip.index_select(0, slots)
                     if any(column is own for own in self.columns.values()):
                         self._steps.append(partial(_spread, strip, slots))
             self._owned = len(slots)
@@ -73,9 +73,13 @@ class Journal:
 
 def strips(column: Tensor) -> Iterator[Tensor]:
     """A column as strips of a few MB, each with all rows: moving rows strip by strip takes little memory."""
-    flat = column.view(len(column), -1) if column.numel() else column.reshape(len(column), 0)
-    width = max(1, STRIP // max(1, len(column) * column.element_size()))
-    yield from flat.split(width, 1)
+    if not column.numel():
+        return
+    flat = column.view(len(column), -1)
+    # Moving eight bytes takes as long as moving one.
+    if flat.shape[1] * flat.element_size() % 8 == 0 and column.is_contiguous():
+        flat = flat.view(torch.int64)
+    yield from flat.split(max(1, STRIP // (len(flat) * flat.element_size())), 1)
 
 
 def _put(column: Tensor, slots: Tensor | slice, rows: Tensor) -> None:

@@ -124,12 +124,13 @@ class Memory:
 
     def keep(self, slots: Tensor) -> None:
         """Keep only these rows, in this order."""
+        slots = slots.to(self.device)
         if self._journal is not None:
             self._journal.kept(self.columns, slots)
         else:
             for column in self.columns.values():
                 for strip in strips(column):
-                    strip[: len(slots)] = strip[slots]
+                    strip[: len(slots)] = strip.index_select(0, slots)
         self.size = len(slots)
 
     def replace(self, slots: Tensor, **rows: Tensor) -> None:
