@@ -7,7 +7,8 @@ from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
-from pdcl.duality.tolerance import PerTask, as_tolerance
+from pdcl.duality.limits import Limits, as_limits
+from pdcl.duality.tolerance import PerTask
 from pdcl.errors import UsageError
 
 
@@ -29,10 +30,10 @@ def check_enough_tolerances(tolerance: Any, tasks: int) -> None:
     """Raise UsageError if tolerances are given one by one and there are fewer than tasks."""
     if tolerance is None:
         return
-    read = read_tolerance(tolerance)
-    if isinstance(read, PerTask) and len(read.values) < tasks:
+    rest = read_tolerance(tolerance).rest
+    if isinstance(rest, PerTask) and len(rest.values) < tasks:
         raise UsageError(
-            f"tolerance={tolerance!r} has {len(read.values)} values for {tasks} tasks; "
+            f"tolerance={tolerance!r} has {len(rest.values)} values for {tasks} tasks; "
             "give one for each task, or a single one for all"
         )
 
@@ -63,9 +64,9 @@ def _checked(name: str, value: Any, kinds: set[str]) -> Any:
     return value
 
 
-def read_tolerance(value: Any) -> Any:
-    """`as_tolerance`, and UsageError for what can't be read."""
+def read_tolerance(value: Any) -> Limits:
+    """`as_limits`, and UsageError for what can't be read."""
     try:
-        return as_tolerance(value)
+        return as_limits(value)
     except (ValueError, TypeError) as error:
         raise UsageError(f"tolerance={value!r}: {error}") from error
