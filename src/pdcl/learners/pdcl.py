@@ -59,9 +59,9 @@ class PDCL(Rehearsal):
     tolerance: what a past task may have: points more than it had (+2pt), an error rate (5%), a loss (0.05), a multiple
         of the loss it reached (1.1x); by task name: "legacy:+2pt, *:+3pt, new:10%". Nothing: no limits
     base: b, the weight of every past task before its dual (0: the paper's problem)
-    guard: stored samples a task never trains on, which steer its dual (where a limit is stated: a twentieth of memory,
-        from 1000 places on)
-    witness: stored samples a task never trains on, by which its limit is judged (where one is stated: a twentieth)
+    guard: samples of each task that are stored and never trained on, and steer its dual (where a limit is stated, from
+        1000 places on: a sixteenth of memory for all tasks together)
+    witness: the same, by which its limit is judged (where one is stated: an eighth or, with guards, a sixteenth)
     level: a dual per past task, or per stored sample
     dual: how duals answer slacks: ascent (where limits are losses), capped (where they are error rates), frozen
     estimator: how replayed samples are drawn: dual (if nothing is said), uniform, stratified, whole
