@@ -91,12 +91,14 @@ def _options(stream: str, method: str, argv: list[str]) -> tuple[dict[str, Any],
     from pdcl.running.options import standing
     from pdcl.streams.catalog import find as find_stream
     from pdcl.training.schedule import Schedule
+    from pdcl.training.stated import read_limits
 
     entry, kind = find(method), find(method).load()
     find_stream(stream)
     defaults = standing(entry, stream, _value_of("--preset", argv), _value_of("--memory", argv))
     about = f"{(kind.__doc__ or '').splitlines()[0]} On the stream {stream!r}."
     found = parse([Running, kind, Schedule], defaults, argv, f"pdcl run {stream} {method}", about)
+    read_limits(found.get("tolerance"))
     running = Running(**{name: found.pop(name) for name in list(found) if name in Running.__dataclass_fields__})
     return found, running
 

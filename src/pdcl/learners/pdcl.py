@@ -22,14 +22,14 @@ from pdcl.core.report import Report
 from pdcl.core.tolerances import Tolerances
 from pdcl.duality.limits import Limits
 from pdcl.duality.rules import HOMES, describe_rule, rule, settings
-from pdcl.duality.tolerance import Tolerance
+from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
-from pdcl.promises.table import Promises
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
 from pdcl.training.learner import Step
+from pdcl.training.stated import in_one_line, read_limits
 
 # Options that are short for a setting of a rule: dual_lr=.05 is dual="ascent:lr=.05".
 SHORT = {
@@ -129,7 +129,8 @@ class PDCL(Rehearsal):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.promises: Promises | None = None
+        self.tolerance = in_one_line(self.tolerance)
+        read_limits(self.tolerance)
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         for name, reason in self.without_effect(own).items():
             raise UsageError(f"{name}={own[name]} has no effect {reason}; leave it out")
@@ -216,6 +217,16 @@ class PDCL(Rehearsal):
     def agree_on(self, task: int, tolerance: Any) -> None:
         if tolerance is not None:
             self.core.tolerances.agree_on(task, tolerance)
+
+    def move_reference(self, task: int, name: str) -> dict[str, Any]:
+        limit = self.core.tolerances.of(task)
+        if not isinstance(limit, Rise | Relative):
+            stated = "it has no limit" if limit is None else f"its limit {describe(limit)} compares with nothing"
+            raise UsageError(f"rebase({name!r}) has no effect: {stated}; only such as +2pt and 1.1x have a reference")
+        if not bool((self.held["task"] == task).any()):
+            raise UsageError(f"rebase({name!r}): memory holds no sample of it to measure on")
+        moved = self.core.rebase(task, self.evaluated)
+        return {"limit": describe(limit), "unit": moved.unit, "old": moved.old, "new": moved.new, "now": moved.reached}
 
     def final_duals(self) -> list[float]:
         return self.core.last_duals

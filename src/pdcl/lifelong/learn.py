@@ -16,7 +16,10 @@ from torch.utils.data import Dataset
 from pdcl.errors import UsageError
 from pdcl.lifelong.audit_split import set_aside
 from pdcl.lifelong.backbone import features_of, unchanged
+from pdcl.lifelong.entry import ADOPTED, LEARNED, ROLLED_BACK, Entry
 from pdcl.lifelong.growth import Grow, extend_labels
+from pdcl.lifelong.violation import REPORT, ROLLBACK, Before, breaks, check_choice
+from pdcl.lifelong.warning import warn_of_broken
 from pdcl.networks import eval_mode
 from pdcl.streams.checks import check_task
 from pdcl.streams.data import Data, everything
@@ -53,14 +56,17 @@ def learn(
     audit: str | Path | None = None,
     audit_share: float = 0.1,
     audit_budget: int | None = None,
-) -> dict[str, Any]:
+    on_violation: str = REPORT,
+) -> Entry:
     """Learn one task; the entry of it in the lineage. If it diverges, the learner is as it was before."""
+    check_choice(on_violation, learner)
     samples = read(x, y, groups, where="x, y", columns=columns)
     aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
         samples, aside = set_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
         listener(SetAside(learner.tasks_learned, **asdict(aside)))
+    undo = Before(learner) if on_violation == ROLLBACK and learner.spec is not None else None
     task, raw = _task(learner, samples, test, name, kind, transform, grow)
     auto = portions(len(task.data))
     schedule = Schedule(epochs or auto[0], batch or auto[1])
@@ -76,9 +82,21 @@ def learn(
     finally:
         learner.emit = ignore
     result = {**_result(learner, history.class_il[-1], heard), "audit": None if aside is None else asdict(aside)}
+    if undo is not None and breaks(learner.promises):
+        return _rolled_back(learner, undo, task, result)
     settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
-    _note(learner, replace(task, data=raw), samples, settings, result, "learned")
-    return learner.lineage.entries[-1]
+    _note(learner, replace(task, data=raw), samples, settings, result, LEARNED)
+    warn_of_broken(learner.promises)
+    return Entry(learner.lineage.entries[-1])
+
+
+def _rolled_back(learner: Learner, before: Before, task: Task, result: dict[str, Any]) -> Entry:
+    """Take a task back that broke a limit; the lineage keeps what it would have done."""
+    broken = learner.promises
+    before.restore()
+    learner.lineage.note_change(task.index, task.name, result, ROLLED_BACK)
+    warn_of_broken(broken, f"{task.name} was rolled back: the learner is as it was before")
+    return Entry(learner.lineage.entries[-1])
 
 
 def adopt(
@@ -93,7 +111,7 @@ def adopt(
     columns: Any = None,
     transform: Transform | None = None,
     kind: Kind = "classification",
-) -> dict[str, Any]:
+) -> Entry:
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
@@ -111,8 +129,9 @@ def adopt(
     learner.model.load_state_dict(weights)
     learner.optimiser = learner.new_optimiser()
     learner.tasks_learned += 1
-    _note(learner, replace(task, data=raw), samples, _settings(learner), _result(learner, [], []), "adopted")
-    return learner.lineage.entries[-1]
+    _note(learner, replace(task, data=raw), samples, _settings(learner), _result(learner, [], []), ADOPTED)
+    warn_of_broken(learner.promises)
+    return Entry(learner.lineage.entries[-1])
 
 
 def predict(learner: Learner, x: Any) -> Any:
@@ -245,13 +264,14 @@ def _settings(learner: Learner) -> dict[str, Any]:
 
 
 def _result(learner: Learner, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
-    store = learner.store
+    store, table = learner.store, learner.promises
     return {
         "test": scores[0] if scores else None,
         "duals": learner.final_duals(),
         "tolerances": learner.report().tolerances,
         "held": [] if store is None else store.counts(learner.tasks_learned),
         "over_tolerance": [{"task": e.constrained, "tolerance": e.tolerance, "reached": e.reached} for e in heard],
+        "promises": None if table is None else table.as_json(),
     }
 
 

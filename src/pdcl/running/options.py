@@ -17,6 +17,7 @@ from pdcl.running.auto import auto
 from pdcl.running.presets import layers, tables
 from pdcl.streams.task import Stream
 from pdcl.training.schedule import Schedule
+from pdcl.training.stated import check_against, in_one_line
 
 
 @dataclass
@@ -30,7 +31,8 @@ class Options:
     def put(self, options: Mapping[str, Any], source: str) -> None:
         for name, value in options.items():
             # "500" from a command line and 500 from Python are the same memory, and the same run.
-            self.values[name] = int(value) if name == "memory" and str(value).isdigit() else value
+            value = int(value) if name == "memory" and str(value).isdigit() else value
+            self.values[name] = in_one_line(value) if name == "tolerance" else value
             self.sources[name] = source
 
     def of(self, kind: Any) -> dict[str, Any]:
@@ -87,6 +89,7 @@ def resolve(
         options.put({name: value for name, value in table.items() if name in known}, source)
     options.put(study or {}, "study")
     options.put(user, "user")
+    check_against(options.values.get("tolerance"), [task.name for task in stream.tasks])
     _leave_out(options, kind)
     return options
 

@@ -46,6 +46,7 @@ def _text(name: str) -> tuple[str, Path]:
 def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None) -> Study:
     """The study that a TOML document describes; paths of plug-ins count from `place`."""
     only(content, SECTIONS, "the file")
+    content = _with_limits_in_one_line(content)
     head = Table(content.get("study", {}), "[study]")
     study = Study(
         name=head.take("name", str),
@@ -66,6 +67,21 @@ def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None)
     )
     head.nothing_left()
     return study
+
+
+def _with_limits_in_one_line(content: Any, key: str = "") -> Any:
+    """The document with every `tolerance` that is a table as its text: tables mean methods elsewhere."""
+    from pdcl.training.stated import in_one_line, read_limits
+
+    if isinstance(content, Mapping):
+        if key == "tolerance":
+            return in_one_line(content)
+        return {name: _with_limits_in_one_line(value, name) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_with_limits_in_one_line(value, key) for value in content]
+    if key == "tolerance":
+        read_limits(content)
+    return content
 
 
 def _variant(label: str, table: Mapping[str, Any]) -> Variant:

@@ -23,6 +23,7 @@ from pdcl.memory.store import Memory
 from pdcl.networks import eval_mode, has_batch_statistics
 from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
 from pdcl.networks.named import build_named
+from pdcl.promises.table import Promises
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
@@ -87,6 +88,7 @@ class Trainable(ABC):
         self.spec: Spec | None = None
         self.store: Memory | None = None
         self.emit: Listener = ignore
+        self.promises: Promises | None = None
         self.tasks_learned = 0
         self.generator = seeded(self.seed, 1)
 

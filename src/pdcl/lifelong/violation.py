@@ -1,0 +1,52 @@
+"""What to do with a task that broke a limit: say so, or put the learner back to what it was."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from pdcl.errors import UsageError
+from pdcl.promises.promise import BROKEN
+from pdcl.promises.table import Promises
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
+
+REPORT, ROLLBACK = CHOICES = ("report", "rollback")
+TABLES = ("_parameters", "_buffers", "_modules")
+
+
+def check_choice(on_violation: str, learner: Learner) -> None:
+    """Raise UsageError for a choice that isn't one, or that could never act."""
+    if on_violation not in CHOICES:
+        raise UsageError(f"on_violation={on_violation!r} is unknown; choose one of {', '.join(CHOICES)}")
+    stated = getattr(learner, "tolerance", None) is not None
+    stated = stated or (learner.spec is not None and learner.report().has_tolerances)
+    if on_violation == ROLLBACK and not stated:
+        raise UsageError(
+            f'on_violation="rollback" has no effect: {type(learner).__name__} has no limits; state one, such as '
+            'tolerance="+2pt", or leave it out'
+        )
+
+
+def breaks(promises: Promises | None) -> bool:
+    """Whether a past task's limit is broken for certain; a new task that was not learned breaks none."""
+    return promises is not None and any(row.verdict == BROKEN for row in promises)
+
+
+class Before:
+    """A learner at one moment: its layers as they were before they grew, its labels, and its state."""
+
+    def __init__(self, learner: Learner) -> None:
+        self.learner, self.spec, self.promises = learner, learner.spec, learner.promises
+        self.layers = [
+            (part, {name: copy.copy(part.__dict__[name]) for name in TABLES}) for part in learner.model.modules()
+        ]
+        self.state: dict[str, Any] = copy.deepcopy(learner.state_dict())
+
+    def restore(self) -> None:
+        learner = self.learner
+        for part, tables in self.layers:
+            part.__dict__.update(tables)
+        learner.spec, learner.promises = self.spec, self.promises
+        learner.load_state_dict(self.state)
