@@ -73,7 +73,8 @@ class Progress:
             case Infeasible():
                 self.unmet[event.constrained] = event
             case PromisesJudged():
-                self.promises = Promises.from_json(event.promises)
+                judged = Promises.from_json(event.promises)
+                self.promises = judged if any(row.samples for row in judged) else None
             case ToleranceSet():
                 self.unit = self.units[event.constrained] = event.unit
             case Evaluated():

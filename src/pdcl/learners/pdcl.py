@@ -25,6 +25,7 @@ from pdcl.duality.rules import HOMES, describe_rule, rule, settings
 from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
+from pdcl.memory.store import Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
@@ -225,8 +226,11 @@ class PDCL(Rehearsal):
             raise UsageError(f"rebase({name!r}) has no effect: {stated}; only such as +2pt and 1.1x have a reference")
         if not bool((self.held["task"] == task).any()):
             raise UsageError(f"rebase({name!r}): memory holds no sample of it to measure on")
-        moved = self.core.rebase(task, self.evaluated)
-        return {"limit": describe(limit), "unit": moved.unit, "old": moved.old, "new": moved.new, "now": moved.reached}
+        before = _reference(self.held, task, limit.unit)
+        self.core.rebase(task, self.evaluated)
+        now = _reference(self.held, task, limit.unit)
+        old, new = limit.of(task, before), limit.of(task, now)
+        return {"limit": describe(limit), "unit": limit.unit, "then": before, "now": now, "old": old, "new": new}
 
     def final_duals(self) -> list[float]:
         return self.core.last_duals
@@ -241,6 +245,14 @@ class PDCL(Rehearsal):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self.core.load_state_dict(state)
+
+
+def _reference(held: Memory, task: int, unit: str) -> float:
+    """What a task had at its reference, on the samples by which it is judged: witnesses, else guards, else replayed."""
+    own = held["task"] == task
+    role = max(held["role"][own].tolist())
+    values = held["wrong" if unit == "error" else "reference"][own & (held["role"] == role)]
+    return float(values.double().mean())
 
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:

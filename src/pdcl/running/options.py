@@ -89,9 +89,18 @@ def resolve(
         options.put({name: value for name, value in table.items() if name in known}, source)
     options.put(study or {}, "study")
     options.put(user, "user")
+    _judge_what_users_state(options)
     check_against(options.values.get("tolerance"), [task.name for task in stream.tasks])
     _leave_out(options, kind)
     return options
+
+
+def _judge_what_users_state(options: Options) -> None:
+    """A stream's own table may leave limits unjudged (guard and witness 0); one that a user states is judged."""
+    if options.sources.get("tolerance") == "user" and options.preset == "default":
+        for name in ("guard", "witness"):
+            if options.sources.get(name) not in (None, "user", "study"):
+                options.put({name: None}, "method")
 
 
 def _leave_out(options: Options, kind: Any) -> None:
