@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import PdclError
-from pdcl.lifelong.entry import REBASED, newest_promises, promises_of
+from pdcl.lifelong.entry import REBASED, ROLLED_BACK, newest_promises, promises_of
 from pdcl.lifelong.save import KIND
-from pdcl.promises.promise import Promise
+from pdcl.promises.promise import NEW, Promise
 from pdcl.records import schema
 from pdcl.records.writing import finite
 from pdcl.reports.page import LIFE, page
@@ -76,16 +76,19 @@ def _written(value: float | None, unit: str) -> str:
 
 
 def _tasks(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What was measured of each task, by update. Tasks of one name are told apart by the order of their rows."""
+    """What was measured of each task, by update. Tasks of one name are told apart by the order of their rows.
+
+    What was rolled back is no part of the model, so its measurements aren't either.
+    """
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for update, entry in enumerate(entries):
         met: Counter[str] = Counter()
-        for row in promises_of(entry) or ():
+        for row in () if entry["how"] == ROLLED_BACK else promises_of(entry) or ():
             key = (row.task, met[row.task])
             met[row.task] += 1
             about = found.setdefault(key, {"name": row.task, "unit": row.unit, "points": []})
             about["unit"] = row.unit
-            about["points"].append(_point(update, row))
+            about["points"].append({**_point(update, row), "unit": row.unit, "new": row.kind == NEW})
     return list(found.values())
 
 

@@ -6,18 +6,19 @@
   const SYMBOLS = { open: "circle-open", good: "circle", bad: "x" };
   const colours = () => (pdcl.theme.dark ? { open: "#56606b", good: "#3ecf9f", bad: "#ff9a57" } : { open: "#c3c9d0", good: "#009E73", bad: "#D55E00" });
 
-  const updateName = (life, k) => `${k + 1}: ${life.updates[k].name}`;
+  const called = (update) => update.name + (["rebased", "rolled back"].includes(update.how) ? ` ${update.how}` : "");
+  const updateName = (life, k) => `${k + 1}: ${called(life.updates[k])}`;
   const ticks = (life) => {
     const every = Math.max(1, Math.ceil(life.updates.length / 12));
     const shown = life.updates.map((_, k) => k).filter((k) => k % every === 0);
-    return { tickvals: shown, ticktext: shown.map((k) => pdcl.plain(pdcl.short(life.updates[k].name, 12))), range: [-0.5, life.updates.length - 0.5] };
+    return { tickvals: shown, ticktext: shown.map((k) => pdcl.plain(pdcl.short(called(life.updates[k]), 18))), range: [-0.5, life.updates.length - 0.5] };
   };
 
   pdcl.charts.verdicts = {
     key: "verdicts",
     title: "Every limit after every update",
     wide: true,
-    note: () => "One row per task, one column per update. Empty: the task was not there yet, or had no limit.",
+    note: () => "One row per task, one column per update. Empty: nothing was measured, since the task was not there yet, had no limit, or the update was rolled back.",
     alt: (life) => `Verdicts of ${life.tasks.length} tasks over ${life.updates.length} updates; the table has them in words.`,
     figure: (life) => {
       const shade = colours();
@@ -33,33 +34,35 @@
         height: Math.min(900, 110 + 26 * life.tasks.length) }) };
     },
     table: (life) => ({ head: ["task", "update", "limit", "then", "now", "verdict"],
-      rows: life.tasks.flatMap((task) => task.points.map((point) => [task.name, updateName(life, point.update), point.written, number(task, point.then), number(task, point.now), point.sentence])) }),
+      rows: life.tasks.flatMap((task) => task.points.map((point) => [task.name, updateName(life, point.update), point.written, number(point, point.then), number(point, point.now), point.sentence])) }),
   };
 
-  const number = (task, value) => (pdcl.known(value) ? (task.unit === "error" ? `${value.toFixed(1)} %` : pdcl.number(value)) : "–");
+  const number = (point, value) => (pdcl.known(value) ? (point.unit === "error" ? `${value.toFixed(1)} %` : pdcl.number(value)) : "–");
 
   // One card per task: what was measured, with its interval, and the limit as a line.
   pdcl.taskLife = (task, place) => ({
     key: `life-${place}`,
     title: task.name,
     missing: () => (task.points.some((point) => pdcl.known(point.now)) ? null : "It has no witnesses, so nothing was measured."),
-    alt: () => `${task.name}: ${task.points.map((point) => `${number(task, point.now)} (${point.verdict})`).join(", ")}.`,
+    alt: () => `${task.name}: ${task.points.map((point) => `${number(point, point.now)} (${point.verdict})`).join(", ")}.`,
     figure: (life) => {
       const shade = colours();
-      const points = task.points;
+      // A limit may have another unit than what the task was asked to reach when it was new.
+      const points = task.points.filter((point) => point.unit === task.unit);
       const x = points.map((point) => point.update);
       const ink = pdcl.theme.colours.ink;
       const bar = (name, sign) => points.map((point) => (pdcl.known(point[name]) && pdcl.known(point.now) ? Math.max(0, sign * (point[name] - point.now)) : 0));
-      const limit = { type: "scatter", mode: "lines", name: "limit", x, y: points.map((point) => point.limit),
+      const limit = { type: "scatter", mode: "lines+markers", name: "limit", x, y: points.map((point) => (point.new ? null : point.limit)),
+        marker: { symbol: "line-ew-open", size: 18, color: ink, line: { width: 1.5 } },
         line: { color: ink, dash: "dash", width: 1.5, shape: "hv" }, hovertemplate: "limit %{y:.3g}<extra></extra>" };
       const now = { type: "scatter", mode: "lines+markers", name: "measured", x, y: points.map((point) => point.now), line: { color: pdcl.colour(0), width: 1.5 },
-        marker: { size: 9, symbol: points.map((point) => SYMBOLS[pdcl.verdictKind(point.verdict)]), color: points.map((point) => shade[pdcl.verdictKind(point.verdict)]), line: { color: ink, width: 1 } },
+        marker: { size: 9, symbol: points.map((point) => SYMBOLS[pdcl.verdictKind(point.verdict)]), color: points.map((point) => (pdcl.verdictKind(point.verdict) === "open" ? pdcl.theme.colours.muted : shade[pdcl.verdictKind(point.verdict)])), line: { color: ink, width: 1 } },
         error_y: { type: "data", symmetric: false, array: bar("high", 1), arrayminus: bar("low", -1), color: pdcl.theme.colours.muted, thickness: 1, width: 3 },
-        text: points.map((point) => pdcl.plain(`${updateName(life, point.update)}: ${number(task, point.now)}, ${point.sentence}`)), hovertemplate: "%{text}<extra></extra>" };
+        text: points.map((point) => pdcl.plain(`${updateName(life, point.update)}: ${number(point, point.now)}, ${point.sentence}`)), hovertemplate: "%{text}<extra></extra>" };
       return { data: [limit, now], layout: pdcl.layout({ height: 240, showlegend: false, xaxis: pdcl.axis("", { ...ticks(life), showgrid: false }),
         yaxis: pdcl.axis(task.unit === "error" ? "error, %" : "loss", { rangemode: "tozero" }) }) };
     },
     table: (life) => ({ head: ["update", "limit", "at most", "then", "now", "verdict"],
-      rows: task.points.map((point) => [updateName(life, point.update), point.written, number(task, point.limit), number(task, point.then), number(task, point.now), point.sentence]) }),
+      rows: task.points.map((point) => [updateName(life, point.update), point.written, number(point, point.limit), number(point, point.then), number(point, point.now), point.sentence]) }),
   });
 })();
