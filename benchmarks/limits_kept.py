@@ -6,8 +6,8 @@
 
 References r_k are the errors of `even` on held-out training data at the same memory, a mean over calibration seeds. The
 limits are r_k + 0, + 2 and + 5 points for all tasks; one task at r_k − 2 with the others at r_k + 10, at three
-positions; and one at r_k − 10, which can't be kept. Methods that know no limits run once per seed and are held to all of
-them. All numbers are on test data, at the end of the stream. Every result is a line of results.jsonl: the same
+positions; and one at r_k − 10, which can't be kept. Methods that know no limits run once per seed and are held to all
+of them. All numbers are on test data, at the end of the stream. Every result is a line of results.jsonl: the same
 command again goes on where it stopped.
 """
 

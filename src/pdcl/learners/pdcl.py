@@ -19,17 +19,18 @@ import torch
 
 from pdcl.core.primal_dual import Ended, PrimalDual, usual_partition
 from pdcl.core.report import Report
-from pdcl.core.tolerances import Tolerances
+from pdcl.core.tolerances import Tolerances, read_limits
 from pdcl.duality.limits import Limits
 from pdcl.duality.rules import HOMES, describe_rule, rule, settings
-from pdcl.duality.tolerance import Tolerance
+from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
-from pdcl.promises.table import Promises
+from pdcl.memory.store import Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
 from pdcl.training.learner import Step
+from pdcl.training.stated import in_one_line
 
 # Options that are short for a setting of a rule: dual_lr=.05 is dual="ascent:lr=.05".
 SHORT = {
@@ -126,8 +127,9 @@ class PDCL(Rehearsal):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.promises: Promises | None = None
         self._whole: Task | None = None
+        self.tolerance = in_one_line(self.tolerance)
+        read_limits(self.tolerance)
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         for name, reason in self.without_effect(own).items():
             raise UsageError(f"{name}={own[name]} has no effect {reason}; leave it out")
@@ -220,6 +222,19 @@ class PDCL(Rehearsal):
         if tolerance is not None:
             self.core.tolerances.agree_on(task, tolerance)
 
+    def move_reference(self, task: int, name: str) -> dict[str, Any]:
+        limit = self.core.tolerances.of(task)
+        if not isinstance(limit, Rise | Relative):
+            stated = "it has no limit" if limit is None else f"its limit {describe(limit)} compares with nothing"
+            raise UsageError(f"rebase({name!r}) has no effect: {stated}; only such as +2pt and 1.1x have a reference")
+        if not bool((self.held["task"] == task).any()):
+            raise UsageError(f"rebase({name!r}): memory holds no sample of it to measure on")
+        before = _reference(self.held, task, limit.unit)
+        self.core.rebase(task, self.evaluated)
+        now = _reference(self.held, task, limit.unit)
+        old, new = limit.of(task, before), limit.of(task, now)
+        return {"limit": describe(limit), "unit": limit.unit, "then": before, "now": now, "old": old, "new": new}
+
     def final_duals(self) -> list[float]:
         return self.core.last_duals
 
@@ -233,6 +248,14 @@ class PDCL(Rehearsal):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self.core.load_state_dict(state)
+
+
+def _reference(held: Memory, task: int, unit: str) -> float:
+    """What a task had at its reference, on the samples by which it is judged: witnesses, else guards, else replayed."""
+    own = held["task"] == task
+    role = max(held["role"][own].tolist())
+    values = held["wrong" if unit == "error" else "reference"][own & (held["role"] == role)]
+    return float(values.double().mean())
 
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
