@@ -30,6 +30,7 @@ from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Listener, ignore
 from pdcl.training.fields import check_fields
 from pdcl.training.placement import autocast, check_placement, device_of
+from pdcl.training.stated import check_enough
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 EVALUATION_BATCH = 1000
