@@ -64,9 +64,11 @@ class Witnesses:
         questions = [
             self._past(k, tolerances, seen.of(k)) for k in range(newest) if tolerances.of(k) is not None
         ]  # fmt: skip
-        before = filling.references(newest, [True] * newest) if newest else []
+        before = filling.references(newest + 1, [True] * (newest + 1))[:newest]
         limit, stated = self._goal(tolerances, reached, before)
-        return judge([*questions, self._new(tolerances.name(newest), limit, stated, seen.of(newest))])
+        if limit is not None:
+            questions.append(self._new(tolerances.name(newest), limit, stated, seen.of(newest)))
+        return judge(questions)
 
     @torch.no_grad()
     def _look(self, filling: Filling, forward: Callable[[Any], Tensor]) -> Seen:
@@ -101,15 +103,17 @@ class Witnesses:
         now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
         return Question(name, limit, now, kind=NEW, stated=stated, steered=steered)
 
-    def _goal(self, tolerances: Tolerances, reached: Reached, before: list[float]) -> tuple[Limit, bool]:
+    def _goal(self, tolerances: Tolerances, reached: Reached, before: list[float]) -> tuple[Limit | None, bool]:
         """What the new task must reach, and whether that is stated; if not, half-way from chance to what is attainable.
 
         Attainable is what the task has on its own training data or, where that is worse, what past tasks had when they
-        were learned: a task that isn't learned must not set its own standard.
+        were learned: a task that isn't learned must not set its own standard. None where there is no error rate.
         """
         stated = tolerances.goal_of_new()
         if stated is not None:
             return judged(stated), True
+        if reached.error != reached.error:
+            return None, False
         chance = 1 - 1 / max(2, len(self.first_seen))
         known = [error for error in before if error == error]
         usual = statistics.median(known) if known else chance / 2
