@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
+    from pdcl.ragged import Ragged as Ragged
     from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
     from pdcl.running.run import run as run
@@ -39,6 +40,7 @@ _HOMES = {
     "Objective": "training.objective",
     "PDCL": "learners.pdcl",
     "PerTask": "duality.tolerance",
+    "Ragged": "ragged",
     "Relative": "duality.tolerance",
     "Result": "running.result",
     "Step": "training.learner",

@@ -55,7 +55,9 @@ class Ragged:
         assert dim == 0
         index = index.to(self.lengths.device)
         lengths = self.lengths[index]
-        return Ragged(self.values.index_select(0, entries((self.lengths.cumsum(0) - self.lengths)[index], lengths)), lengths)
+        return Ragged(
+            self.values.index_select(0, entries((self.lengths.cumsum(0) - self.lengths)[index], lengths)), lengths
+        )
 
     def padded(self, fill: float = 0, width: int = 1) -> Tensor:
         """n × longest × …, shorter sequences filled up behind; at least `width` long."""

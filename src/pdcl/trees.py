@@ -161,7 +161,9 @@ class LeafSpec:
 
     def __str__(self) -> str:
         kind = str(self.dtype).removeprefix("torch.")
-        return f"{self.name or 'sequences'} {('length', *self.shape) if self.ragged else self.shape} {kind}".replace("'", "")
+        return f"{self.name or 'sequences'} {('length', *self.shape) if self.ragged else self.shape} {kind}".replace(
+            "'", ""
+        )
 
     def blank(self, count: int) -> Leaf:
         """Samples of zeros; sequences of one entry."""

@@ -17,6 +17,7 @@ from pdcl.memory.store import Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches
 from pdcl.training.learner import EVALUATION_BATCH, Step
+from pdcl.trees import Tree, cat
 
 
 @dataclass(eq=False)
@@ -47,7 +48,7 @@ class Remembering(Learner):
         assert self.store is not None
         return self.store
 
-    def rows(self, batch: Batch, **more: Tensor) -> dict[str, Tensor]:
+    def rows(self, batch: Batch, **more: Tensor) -> dict[str, Tree]:
         """A batch as memory rows: raw input, target, task, an id that no other sample ever has, and more."""
         task = torch.full((len(batch),), batch.task)
         return {"x": batch.x, "y": batch.y, "task": task, "id": batch.index + self.samples_seen, **more}
@@ -84,12 +85,12 @@ class ER(Rehearsal):
         self.remember(batch)
         return Step(losses[: len(batch)].detach())
 
-    def with_replayed(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def with_replayed(self, batch: Batch) -> tuple[Tree, Tensor]:
         """The batch and, once memory holds something, `replay` distinct stored samples behind it."""
         if not len(self.held):
             return batch.x, batch.y
         slots = self.held.draw(self.replay, self.generator)
-        return torch.cat([batch.x, self.held.read("x", slots)]), torch.cat([batch.y, self.held.read("y", slots)])
+        return cat([batch.x, self.held.read("x", slots)]), cat([batch.y, self.held.read("y", slots)])
 
     def absorb(self, task: Task) -> None:
         self.begin(task, 1)
@@ -134,5 +135,6 @@ class ERRing(ER):
             self._lookup = torch.zeros(1 + max(int(name) for name in self.ranks), dtype=torch.long)
             for name, rank in self.ranks.items():
                 self._lookup[int(name)] = rank
-        groups = batch.y if batch.y.dtype == torch.long and batch.y.ndim == 1 else torch.full((len(batch),), batch.task)
+        classes = isinstance(batch.y, Tensor) and batch.y.dtype == torch.long and batch.y.ndim == 1
+        groups = batch.y if classes else torch.full((len(batch),), batch.task)
         return self._lookup[groups.cpu()]

@@ -37,6 +37,10 @@ def export(learner: Learner, path: Path) -> Path:
         raise UsageError("this learner has learned nothing yet; call learn(x, y) first")
     if path.suffix not in (".onnx", ".pt2"):
         raise UsageError(f"export to {path.name!r}: the name must end in .onnx or .pt2")
+    if learner.spec.leaves:
+        raise UsageError(
+            f"export takes networks of one tensor, and inputs are {learner.spec.inputs()}; use torch.export"
+        )
     example = _example(learner)
     training = learner.model.training
     deployed = Deployed(learner.spec.transform, learner.model).cpu().eval()

@@ -18,16 +18,18 @@ from pdcl.lifelong.audit_split import set_aside
 from pdcl.lifelong.backbone import features_of, unchanged
 from pdcl.lifelong.growth import Grow, extend_labels
 from pdcl.networks import eval_mode
-from pdcl.streams.checks import check_task
-from pdcl.streams.data import Data, everything
-from pdcl.streams.encoding import Encoding, Kind
+from pdcl.streams.checks import FIRST_BATCH, check_task
+from pdcl.streams.data import Collate, Data, DatasetData, everything, shaped
+from pdcl.streams.encoding import Encoding, Kind, described
 from pdcl.streams.labels import encode, in_order, labels_in
-from pdcl.streams.samples import Samples, inputs_of, read
+from pdcl.streams.samples import Samples, read, tree_of
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
 from pdcl.training.loop import Loop
+from pdcl.training.objective import outputs_each
 from pdcl.training.schedule import Schedule, portions
+from pdcl.trees import Tree, call, logits_of, take, to
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -52,9 +54,10 @@ def learn(
     audit: str | Path | None = None,
     audit_share: float = 0.1,
     audit_budget: int | None = None,
+    collate: Collate | None = None,
 ) -> dict[str, Any]:
     """Learn one task; the entry of it in the lineage. If it diverges, the learner is as it was before."""
-    samples = read(x, y, groups, where="x, y")
+    samples = read(x, y, groups, where="x, y", collate=collate)
     aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
@@ -91,11 +94,12 @@ def adopt(
     groups: Any = None,
     transform: Transform | None = None,
     kind: Kind = "classification",
+    collate: Collate | None = None,
 ) -> dict[str, Any]:
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
-    samples = read(x, y, groups, where="x, y")
+    samples = read(x, y, groups, where="x, y", collate=collate)
     if learner.spec is None:
         _prepare(learner, samples, kind, transform, labels)
     assert learner.spec is not None
@@ -113,22 +117,24 @@ def adopt(
     return learner.lineage.entries[-1]
 
 
-def predict(learner: Learner, x: Any) -> Any:
-    """The user's own label of every sample; numbers where targets are numbers."""
+def predict(learner: Learner, x: Any, collate: Collate | None = None) -> Any:
+    """The user's own label of every sample; numbers where targets are numbers; a class for each token."""
     spec = _prepared(learner)
-    scores = learner.evaluated(_inputs(learner, x)).cpu()
+    scores = learner.evaluated(_inputs(learner, x, collate)).cpu()
     if spec.kind == "regression":
         return scores.numpy()
+    if spec.kind == "tokens":
+        return scores.argmax(2 if scores.dim() == 3 else 1).numpy()
     if spec.kind == "multilabel":
         return (scores > 0).numpy()
     best = scores[:, : len(spec.labels)].argmax(1).tolist()
     return np.asarray([spec.labels[index] for index in best])
 
 
-def evaluate(learner: Learner, x: Any, y: Any = None) -> float:
+def evaluate(learner: Learner, x: Any, y: Any = None, collate: Collate | None = None) -> float:
     """The mean score: accuracy for classes."""
     spec = _prepared(learner)
-    samples = read(x, y, where="x, y")
+    samples = read(x, y, where="x, y", collate=collate)
     targets = _encoded(samples, spec)
     scores = learner.evaluated(_raw(learner, samples.data(targets)))
     return float(learner.goal.score(scores, targets.to(scores.device)).double().mean())
@@ -152,9 +158,9 @@ def _task(
     new = _unknown(spec, samples)
     wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
     index = learner.tasks_learned
-    raw = samples.data(_encoded(samples, wider))
+    raw = shaped(samples.data(_encoded(samples, wider)), spec.leaves)
     data = features_of(learner, raw)
-    held = data if test is None else features_of(learner, _test(test, wider))
+    held = data if test is None else shaped(features_of(learner, _test(test, wider, samples.collate)), spec.leaves)
     classes = tuple(torch.unique(raw.targets).tolist()) if spec.kind == "classification" else ()
     task = Task(index, name or str(index), data, held, classes)
     check_task(task, wider)
@@ -173,11 +179,14 @@ def _prepare(
     found = Encoding.of(kind, [samples])
     names = tuple(found.labels if labels is None else labels)
     targets = found.targets(samples.targets, "y") if labels is None else encode(samples.targets, names)
-    outputs = len(names) if kind == "classification" else int(targets.shape[1])
+    outputs = len(names) if kind == "classification" else found.outputs([targets])
     learner.read_with(transform or Transform())
-    first = features_of(learner, samples.data(targets).subset(torch.arange(1))).fetch(torch.zeros(1).long())[0]
+    some = torch.arange(min(len(samples), FIRST_BATCH))
+    first = features_of(learner, samples.data(targets).subset(some)).fetch(some)[0]
     shown = Transform() if learner.backbone is not None else transform or Transform()
-    spec = Spec(tuple(first.shape[1:]), first.dtype, outputs, kind, names, None, shown)
+    shape, dtype, leaves = described(first, shown)
+    first = take(first, some[:1])
+    spec = Spec(shape, dtype, outputs, kind, names, None, shown, leaves)
     width = outputs if isinstance(learner.network, str) else _width(learner.network, spec, first)
     if labels is None and isinstance(learner.network, nn.Module) and width < outputs:
         learner.prepare(replace(spec, outputs=width, labels=names[:width]))
@@ -189,10 +198,13 @@ def _prepare(
 
 
 @torch.no_grad()
-def _width(network: nn.Module, spec: Spec, first: Tensor) -> int:
+def _width(network: nn.Module, spec: Spec, first: Tree) -> int:
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
+    x = spec.transform(first) if isinstance(first, Tensor) else first
     with eval_mode(network):
-        outputs: Tensor = network(spec.transform(first).to(device))
+        outputs = logits_of(call(network, to(x, device)))
+    if spec.kind == "tokens":
+        return outputs_each(outputs, spec.kind)
     return outputs.shape[-1] if outputs.dim() > 1 else 1
 
 
@@ -206,9 +218,9 @@ def _encoded(samples: Samples, spec: Spec) -> Tensor:
     return Encoding(spec.kind, spec.labels).targets(samples.targets, "y")  # type: ignore[arg-type]
 
 
-def _test(test: Any, spec: Spec) -> Data:
+def _test(test: Any, spec: Spec, collate: Collate | None) -> Data:
     x, y = (test, None) if isinstance(test, Dataset) else test
-    samples = read(x, y, where="test")
+    samples = read(x, y, where="test", collate=collate if isinstance(test, Dataset) else None)
     return samples.data(_encoded(samples, spec))
 
 
@@ -218,12 +230,14 @@ def _prepared(learner: Learner) -> Spec:
     return learner.spec
 
 
-def _inputs(learner: Learner, x: Any) -> Tensor:
-    raw = torch.stack([inputs_of(x[i][0]) for i in range(len(x))]) if isinstance(x, Dataset) else inputs_of(x)  # type: ignore[arg-type]
-    return unchanged(learner)(raw)
+def _inputs(learner: Learner, x: Any, collate: Collate | None) -> Tree:
+    if isinstance(x, Dataset):
+        blank = torch.zeros(len(x))  # type: ignore[arg-type]
+        return _raw(learner, DatasetData(x, blank, collate=collate))
+    return unchanged(learner)(tree_of(x))
 
 
-def _raw(learner: Learner, data: Data) -> Tensor:
+def _raw(learner: Learner, data: Data) -> Tree:
     return features_of(learner, data).fetch(everything(data))[0]
 
 

@@ -69,6 +69,8 @@ class Ring:
         whole = len(table) == width * len(counters) and 0 <= width <= ring.quota > 0
         used = counters.clamp(max=ring.quota)
         if not whole or bool((table >= size).any()) or bool((used > width).any()) or bool((counters < 0).any()):
-            raise UsageError(f"the saved rings, {len(table)} places of {len(counters)} groups, don't fit {size} samples")
+            raise UsageError(
+                f"the saved rings, {len(table)} places of {len(counters)} groups, don't fit {size} samples"
+            )
         ring.table, ring.counters = table.view(len(counters), width), counters
         return ring

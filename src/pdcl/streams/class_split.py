@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import Dataset
 
 from pdcl.streams.checks import BadData, check_groups_apart
-from pdcl.streams.data import Data
+from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Encoding, assembled
 from pdcl.streams.held_out import divided, draw_share, hold_out, hold_out_all
 from pdcl.streams.labels import Groups, encode, in_order, labels_in
@@ -37,10 +37,12 @@ def split(
     test_share: float = 0.2,
     seed: int = 0,
     workers: int = 0,
+    collate: Collate | None = None,
 ) -> Stream:
     """A class-incremental stream: every task brings `classes_per_task` new classes (the last one what remains).
 
-    `x`, `y`: arrays, tensors, or a Dataset in `x` alone, read lazily. Labels are any integers or strings. `tasks` names
+    `x`, `y`: arrays, tensors, or a Dataset in `x` alone, read lazily; `x` may be a dict or tuple of them, or a list of
+    sequences of unequal length; `collate` makes batches of a Dataset's inputs. Labels are any integers or strings. `tasks` names
     the classes of every task instead (classes it leaves out are dropped); `order_seed` permutes the classes.
     Without `test`, `test_share` of every class is carved out by `seed`, never dividing one of the `groups`.
     Without `transform`, bytes are scaled to 0 … 1, and floats of large scale standardised by the first task's data.
@@ -49,7 +51,7 @@ def split(
     >>> [task.name for task in stream.tasks]
     ['cat, dog', 'fox, owl']
     """
-    samples = read(x, y, groups, workers, "x, y")
+    samples = read(x, y, groups, workers, "x, y", collate)
     plan = plan_classes(labels_in(samples.targets), classes_per_task, tasks, order_seed)
     labels = tuple(label for members in plan for label in members)
     missing = None if tasks is None else -1
@@ -58,7 +60,7 @@ def split(
     if test is None:
         train, held = _carved(data, test_share, seed)
     else:
-        other = _read_test(test, test_groups, workers)
+        other = _read_test(test, test_groups, workers, collate)
         check_groups_apart([samples.groups], [other.groups])
         targets = encode(other.targets, labels, "test y", missing)
         train, held = data, other.data(targets, encoded.encode(other.groups))
@@ -112,9 +114,9 @@ def named(members: Sequence[Any]) -> str:
     return ", ".join(str(label) for label in members)
 
 
-def _read_test(test: Any, groups: Any, workers: int) -> Samples:
+def _read_test(test: Any, groups: Any, workers: int, collate: Collate | None) -> Samples:
     if isinstance(test, Dataset):
-        return read(test, None, groups, workers, "test")
+        return read(test, None, groups, workers, "test", collate)
     x, y = test
     return read(x, y, groups, workers, "test")
 

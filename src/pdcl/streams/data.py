@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
+from pdcl.ragged import Ragged
+from pdcl.trees import LeafSpec, Tree, conformed, flatten, map_leaves, take, unflatten
+
+Collate = Callable[[list[Any]], Tree]
+
 
 class Data(ABC):
-    """A fixed, finite set of samples. `targets` are encoded.
+    """A fixed, finite set of samples. Inputs are a tensor or a tree of them; `targets` are encoded.
 
-    (n,) class indices for classification; (n, outputs) floats for regression and multi-label data.
+    (n,) class indices for classification; (n, outputs) floats for regression and multi-label data; (n, …) or ragged
+    class indices for tokens.
     `groups` are (n,) integers: samples of one group (a patient, a speaker) stay on one side of every split.
     """
 
@@ -22,7 +30,7 @@ class Data(ABC):
     groups: Tensor | None = None
 
     @abstractmethod
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         """Raw inputs and encoded targets of these positions, in this order."""
 
     def __len__(self) -> int:
@@ -34,9 +42,9 @@ class Data(ABC):
 
 
 class TensorData(Data):
-    """Rows of tensors held in memory or memory-mapped; subsets share storage."""
+    """Rows of tensors, or of a tree of them, held in memory or memory-mapped; subsets share storage."""
 
-    def __init__(self, x: Tensor, targets: Tensor, rows: Tensor | None = None, groups: Tensor | None = None) -> None:
+    def __init__(self, x: Tree, targets: Tensor, rows: Tensor | None = None, groups: Tensor | None = None) -> None:
         self.x = x
         self.rows = rows
         self._all_targets = targets
@@ -44,10 +52,9 @@ class TensorData(Data):
         self.targets = targets if rows is None else targets[rows]
         self.groups = groups if rows is None or groups is None else groups[rows]
 
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        # For small batches `index_select` takes half the time of indexing with brackets.
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         rows = index if self.rows is None else self.rows.index_select(0, index)
-        return self.x.index_select(0, rows), self.targets.index_select(0, index)
+        return take(self.x, rows), self.targets.index_select(0, index)
 
     def subset(self, index: Tensor) -> TensorData:
         rows = index if self.rows is None else self.rows[index]
@@ -58,7 +65,9 @@ class DatasetData(Data):
     """A `torch.utils.data.Dataset` of (input, target) pairs, read sample by sample when it is asked for.
 
     Only `targets` (found beforehand) are held, so the data may be larger than memory. `workers` threads read
-    one batch together, which pays where reading waits for a disk or releases the interpreter to decode.
+    one batch together, which pays where reading waits for a disk or releases the interpreter to decode. `collate` makes
+    a batch of a list of inputs; without it they are stacked, sequences of unequal length put end to end. `leaves` is
+    what inputs must be, where that is known and isn't one tensor.
     """
 
     def __init__(
@@ -68,17 +77,21 @@ class DatasetData(Data):
         rows: Tensor | None = None,
         groups: Tensor | None = None,
         workers: int = 0,
+        collate: Collate | None = None,
+        leaves: Sequence[LeafSpec] = (),
     ) -> None:
         self.dataset = dataset
+        self.collate = collate
+        self.leaves = leaves
         self.rows = torch.arange(len(targets)) if rows is None else rows
         self.workers = workers
         self.targets = targets
         self.groups = groups
 
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         rows: list[int] = self.rows[index].tolist()
-        inputs = default_collate(self._read(rows))
-        return inputs.float() if inputs.dtype == torch.float64 else inputs, self.targets[index]
+        inputs = map_leaves(_single, (self.collate or stacked)(self._read(rows)))
+        return conformed(inputs, self.leaves), self.targets[index]
 
     def _read(self, rows: list[int]) -> list[Any]:
         if self.workers > 1 and len(rows) > 1:
@@ -91,7 +104,41 @@ class DatasetData(Data):
 
     def subset(self, index: Tensor) -> DatasetData:
         groups = None if self.groups is None else self.groups[index]
-        return DatasetData(self.dataset, self.targets[index], self.rows[index], groups, self.workers)
+        targets, rows = self.targets[index], self.rows[index]
+        return DatasetData(self.dataset, targets, rows, groups, self.workers, self.collate, self.leaves)
+
+
+def stacked(items: list[Any]) -> Tree:
+    """Inputs of single samples as one tree: leaves of one shape stacked, sequences of unequal length end to end."""
+    if not isinstance(items[0], tuple | dict):
+        return _column(items)
+    each = [flatten(item) for item in items]
+    return unflatten({name: _column([item[name] for item in each]) for name in each[0]})
+
+
+def _column(leaves: list[Any]) -> Tree:
+    if isinstance(leaves[0], list):
+        leaves = [np.asarray(leaf) for leaf in leaves]
+    shapes = {tuple(getattr(leaf, "shape", ())) for leaf in leaves}
+    unequal = len(shapes) > 1 and all(shapes) and len({shape[1:] for shape in shapes}) == 1
+    return Ragged.of(leaves) if unequal else default_collate(leaves)
+
+
+def _single(leaf: Any) -> Any:
+    return leaf.float() if leaf.dtype == torch.float64 else leaf
+
+
+def shaped(data: Data, leaves: Sequence[LeafSpec]) -> Data:
+    """The data with leaves made ragged where `leaves` says so, as sequences that happen to be of one length may be."""
+    if not any(leaf.ragged for leaf in leaves):
+        return data
+    if isinstance(data, TensorData):
+        x = conformed(data.x, leaves)
+        return data if x is data.x else TensorData(x, data._all_targets, data.rows, data._all_groups)
+    if isinstance(data, DatasetData):
+        parts = (data.dataset, data.targets, data.rows, data.groups, data.workers, data.collate)
+        return DatasetData(*parts, leaves)
+    return data
 
 
 def everything(data: Data) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,52 +12,64 @@ import torch
 from torch import Tensor
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
+from pdcl.ragged import Ragged, is_ragged
 from pdcl.streams.checks import BadData
-from pdcl.streams.data import Data, DatasetData, TensorData
+from pdcl.streams.data import Collate, Data, DatasetData, TensorData
+from pdcl.trees import Tree, check_names, flatten
 
 Column = npt.NDArray[Any]
+BRANCHES = (Tensor, np.ndarray, Mapping, tuple, Ragged)
 
 
 @dataclass(frozen=True)
 class Samples:
     """Inputs with their raw targets, before anything is encoded or divided."""
 
-    inputs: Tensor | Dataset[Any]
+    inputs: Tree | Dataset[Any]
     targets: Column
     groups: Column | None = None
     workers: int = 0
+    collate: Collate | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
 
     def data(self, targets: Tensor, groups: Tensor | None = None) -> Data:
         """The same samples with encoded targets and groups."""
-        if isinstance(self.inputs, Tensor):
-            return TensorData(self.inputs, targets, groups=groups)
-        return DatasetData(self.inputs, targets, groups=groups, workers=self.workers)
+        if isinstance(self.inputs, Dataset):
+            return DatasetData(self.inputs, targets, groups=groups, workers=self.workers, collate=self.collate)
+        return TensorData(self.inputs, targets, groups=groups)
 
 
-def read(x: Any, y: Any = None, groups: Any = None, workers: int = 0, where: str = "data") -> Samples:
-    """`x` and `y` as samples: arrays, tensors, sequences, or a Dataset in `x` with `y` left out."""
+def read(
+    x: Any, y: Any = None, groups: Any = None, workers: int = 0, where: str = "data", collate: Collate | None = None
+) -> Samples:
+    """`x` and `y` as samples: arrays, tensors, sequences, dicts and tuples of them, or a Dataset in `x` alone."""
     if isinstance(x, TensorDataset) and len(x.tensors) == 2 and y is None:
         x, y = x.tensors
     if isinstance(x, Dataset):
-        samples = _read_dataset(x, y, groups, workers, where)
+        samples = _read_dataset(x, y, groups, workers, where, collate)
+    elif collate is not None:
+        raise BadData(f"{where}: collate has no effect on arrays and tensors; it makes batches of a Dataset's samples")
     else:
         if y is None:
             raise BadData(
                 f"{where}: y is missing; it may be left out only where x is a Dataset of (input, target) pairs"
             )
-        samples = Samples(inputs_of(x), column(y), column(groups))
-        rows = len(samples.inputs)  # type: ignore[arg-type]
-        if rows != len(samples):
-            raise BadData(f"{where}: x has {rows} rows and y has {len(samples)}; they must be equally long")
+        samples = Samples(tree_of(x), column(y), column(groups))
+        for name, leaf in flatten(samples.inputs, "x").items():
+            if len(leaf) != len(samples):
+                raise BadData(
+                    f"{where}: {name} has {len(leaf)} rows and y has {len(samples)}; they must be equally long"
+                )
     if samples.groups is not None and len(samples.groups) != len(samples):
         raise BadData(f"{where}: {len(samples.groups)} groups for {len(samples)} samples; give one group per sample")
     return samples
 
 
-def _read_dataset(dataset: Dataset[Any], y: Any, groups: Any, workers: int, where: str) -> Samples:
+def _read_dataset(
+    dataset: Dataset[Any], y: Any, groups: Any, workers: int, where: str, collate: Collate | None
+) -> Samples:
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise BadData(
             f"{where}: {type(dataset).__name__} can't be read by index; "
@@ -66,7 +78,21 @@ def _read_dataset(dataset: Dataset[Any], y: Any, groups: Any, workers: int, wher
     targets = targets_of(dataset) if y is None else column(y)
     if len(targets) != len(dataset):
         raise BadData(f"{where}: the Dataset has {len(dataset)} samples and {len(targets)} targets")
-    return Samples(dataset, targets, column(groups), workers)
+    return Samples(dataset, targets, column(groups), workers, collate)
+
+
+def tree_of(x: Any) -> Tree:
+    """`x` as a tree: a dict, a tuple of arrays, a list of sequences of unequal length, or one tensor."""
+    if isinstance(x, Mapping):
+        tree: Tree = {key: tree_of(branch) for key, branch in x.items()}
+    elif isinstance(x, tuple) and all(isinstance(branch, BRANCHES) for branch in x):
+        tree = tuple(tree_of(branch) for branch in x)
+    elif isinstance(x, Ragged):
+        return x
+    else:
+        return Ragged.of(x) if is_ragged(x) else inputs_of(x)
+    check_names(tree)
+    return tree
 
 
 def inputs_of(x: Any) -> Tensor:
@@ -76,9 +102,13 @@ def inputs_of(x: Any) -> Tensor:
 
 
 def column(values: Any) -> Any:
-    """`values` as a NumPy column (None stays None)."""
+    """`values` as a NumPy column (None stays None); sequences of unequal length are its objects."""
     if values is None:
         return None
+    if isinstance(values, Ragged) or is_ragged(values):
+        found = np.empty(len(values), dtype=object)
+        found[:] = [np.asarray(value) for value in values]
+        return found
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
@@ -87,7 +117,7 @@ def targets_of(dataset: Dataset[Any]) -> Column:
     known = known_targets(dataset)
     if known is not None and len(known) and np.array_equal(known[0], column(dataset[0][1])):
         return known
-    return np.asarray([column(dataset[row][1]) for row in range(len(dataset))])  # type: ignore[arg-type]
+    return column([column(dataset[row][1]) for row in range(len(dataset))])  # type: ignore[arg-type,no-any-return]
 
 
 def known_targets(dataset: Any) -> Column | None:

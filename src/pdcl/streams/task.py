@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pdcl.streams.data import Data
 from pdcl.streams.transform import Transform
+from pdcl.trees import LeafSpec, Tree, unflatten
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class Task:
 class Spec:
     """What is known of a stream before its first task.
 
-    `kind` is "classification", "regression" or "multilabel"; `labels` are the user's names of the head's outputs, in
-    head order; `heads` are the classes of every task, where the tasks are known beforehand.
+    `kind` is "classification", "regression", "multilabel" or "tokens"; `labels` are the user's names of the head's
+    outputs, in head order; `heads` are the classes of every task, where the tasks are known beforehand. `leaves`
+    describe inputs that aren't one tensor, whose shape is then ().
     """
 
     shape: tuple[int, ...]
@@ -39,6 +41,19 @@ class Spec:
     labels: tuple[Any, ...] = ()
     heads: tuple[tuple[int, ...], ...] | None = None
     transform: Transform = field(default_factory=Transform)
+    leaves: tuple[LeafSpec, ...] = ()
+
+    def blank(self, count: int) -> Tree:
+        """Samples of zeros."""
+        if not self.leaves:
+            return torch.zeros((count, *self.shape), dtype=self.dtype)
+        return unflatten({leaf.name: leaf.blank(count) for leaf in self.leaves})
+
+    def inputs(self) -> str:
+        """What a sample is, for people."""
+        if self.leaves:
+            return ", ".join(map(str, self.leaves))
+        return f"{self.shape} {str(self.dtype).removeprefix('torch.')}"
 
     @property
     def tasks(self) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 from torch.utils.data import Dataset
 
 from pdcl.streams.checks import BadData, check_groups_apart
+from pdcl.streams.data import Collate
 from pdcl.streams.encoding import Encoding, Kind, assembled
 from pdcl.streams.held_out import hold_out_all
 from pdcl.streams.labels import Groups
@@ -30,12 +31,15 @@ def from_tasks(
     test_share: float = 0.2,
     seed: int = 0,
     workers: int = 0,
+    collate: Collate | None = None,
 ) -> Stream:
     """A stream of tasks that are apart already.
 
     A task is `(x, y, test_x, test_y)`, `(train, test)` of two Datasets, or `(x, y)` or `(train,)`, from which
     `test_share` is carved. `kind="regression"` takes float targets (n,) or (n, outputs), `kind="multilabel"` a 0/1
-    matrix (n, outputs). `groups` holds one column per task, or a pair of columns for training and test.
+    matrix (n, outputs), `kind="tokens"` a class for every token (n, …) or sequences of them, −100 where there is none.
+    `x` may be a dict or tuple of arrays, or a list of sequences of unequal length; `collate` makes batches of a
+    Dataset's inputs. `groups` holds one column per task, or a pair of columns for training and test.
 
     >>> old, new = ([[0.0], [1.0]] * 5, [0, 1] * 5), ([[5.0], [6.0]] * 5, [0, 1] * 5)
     >>> from_tasks([old, new], names=["2025", "2026"]).spec.heads
@@ -45,7 +49,8 @@ def from_tasks(
     columns = [None] * len(tasks) if groups is None else list(groups)
     if len(columns) != len(tasks):
         raise BadData(f"groups has {len(columns)} entries for {len(tasks)} tasks; give one per task")
-    sides = [_sides(task, column, workers, i) for i, (task, column) in enumerate(zip(tasks, columns, strict=True))]
+    given = zip(tasks, columns, strict=True)
+    sides = [_sides(task, column, workers, i, collate) for i, (task, column) in enumerate(given)]
     check_groups_apart((train.groups for train, _ in sides), (test.groups for _, test in sides if test is not None))
     encoding, known = Encoding.of(kind, [train for train, _ in sides]), Groups()
     built = [_task(i, title, side, encoding, known) for i, (title, side) in enumerate(zip(titles, sides, strict=True))]
@@ -63,19 +68,19 @@ def _titles(names: Sequence[str] | None, count: int) -> list[str]:
     return list(names)
 
 
-def _sides(task: Sequence[Any], groups: Any, workers: int, index: int) -> Sides:
+def _sides(task: Sequence[Any], groups: Any, workers: int, index: int, collate: Collate | None) -> Sides:
     """Training and, where given, test samples of one task."""
     pair = groups if isinstance(groups, tuple) else (groups, None)
     where = f"task {index}"
     if isinstance(task[0], Dataset):
-        train = read(task[0], None, pair[0], workers, where)
-        return train, read(task[1], None, pair[1], workers, f"{where}, test") if len(task) > 1 else None
+        train = read(task[0], None, pair[0], workers, where, collate)
+        return train, read(task[1], None, pair[1], workers, f"{where}, test", collate) if len(task) > 1 else None
     if len(task) not in (2, 4):
         raise BadData(
             f"{where} has {len(task)} parts; give (x, y), (x, y, test_x, test_y) or (train, test) of Datasets"
         )
-    train = read(task[0], task[1], pair[0], workers, where)
-    return train, read(task[2], task[3], pair[1], workers, f"{where}, test") if len(task) == 4 else None
+    train = read(task[0], task[1], pair[0], workers, where, collate)
+    return train, read(task[2], task[3], pair[1], workers, f"{where}, test", collate) if len(task) == 4 else None
 
 
 def _task(index: int, title: str, sides: Sides, encoding: Encoding, groups: Groups) -> Task:
