@@ -54,10 +54,8 @@ class Ragged:
         """These sequences, in this order; called as a tensor's is, so `dim` is 0."""
         assert dim == 0
         index = index.to(self.lengths.device)
-        lengths = self.lengths[index]
-        return Ragged(
-            self.values.index_select(0, entries((self.lengths.cumsum(0) - self.lengths)[index], lengths)), lengths
-        )
+        starts, lengths = (self.lengths.cumsum(0) - self.lengths)[index], self.lengths[index]
+        return Ragged(self.values.index_select(0, entries(starts, lengths)), lengths)
 
     def padded(self, fill: float = 0, width: int = 1) -> Tensor:
         """n × longest × …, shorter sequences filled up behind; at least `width` long."""

@@ -21,7 +21,7 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
 
-# Tensor | Ragged | tuple of trees | dict of trees. Most methods only hand it on, so it isn't spelled out for the checker.
+# Tensor | Ragged | tuple or dict of trees; Any to the type checker, since methods for tensors alone take it too.
 Tree: TypeAlias = Any
 Leaf: TypeAlias = Tensor | Ragged
 
@@ -160,10 +160,8 @@ class LeafSpec:
     ragged: bool = False
 
     def __str__(self) -> str:
-        kind = str(self.dtype).removeprefix("torch.")
-        return f"{self.name or 'sequences'} {('length', *self.shape) if self.ragged else self.shape} {kind}".replace(
-            "'", ""
-        )
+        sizes = ", ".join(map(str, ("length", *self.shape) if self.ragged else self.shape))
+        return f"{self.name or 'sequences'} ({sizes}) {str(self.dtype).removeprefix('torch.')}"
 
     def blank(self, count: int) -> Leaf:
         """Samples of zeros; sequences of one entry."""

@@ -62,7 +62,8 @@ def _example(learner: Learner) -> Tensor:
     spec, store = learner.spec, learner.store
     assert spec is not None
     if store is not None and len(store) > 1:
-        return store["x"][:8].cpu().clone()
+        stored: Tensor = store["x"][:8].cpu().clone()
+        return stored
     return torch.zeros(2, *spec.shape, dtype=spec.dtype)
 
 

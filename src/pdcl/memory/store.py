@@ -140,29 +140,28 @@ class Memory:
         self.keep(slots)
         self.append(**rows)
 
-    def _hold_bytes(self) -> None:
+    def _hold_bytes(self, generator: torch.Generator | None = None) -> None:
         """Drop samples until the rest fits into the bytes that bound it, and allocate no more than those."""
         if self._bytes is None:
             return
         while (stored := self.stored) > self._bytes:
             if self.size < 2:
                 raise UsageError(f"memory={self.bound!r} can't hold one sample: this one takes {stored} bytes")
-            self._thin(min(self.size - 1, self.size * self._bytes // stored))
+            self._lower_capacity(min(self.size - 1, self.size * self._bytes // stored), generator)
         if self.nbytes > self._bytes:
             for column in self.columns.values():
                 column.shrink(self.size)
 
-    def _thin(self, count: int) -> None:
-        """Lower the capacity to `count`, and hold no more."""
-        self._samples = count
+    def _lower_capacity(self, capacity: int, generator: torch.Generator | None) -> None:
+        """Hold no more than `capacity` from now on: of rings the newest, else at random; evenly without a generator."""
+        self._samples = capacity
+        self.reservoir.forget_decisions()
         if self._ring is not None:
             self.start_ring(len(self._ring.counters))
-        elif self.seen:
-            own = torch.Generator().manual_seed(self.seen)
-            self.keep(torch.randperm(self.size, generator=own)[:count].sort().values)
-            self.reservoir.forget_decisions()
-        else:
-            self.keep(torch.linspace(0, self.size - 1, count).long())
+        elif self.size > capacity and generator is not None:
+            self.keep(torch.randperm(self.size, generator=generator)[:capacity].sort().values)
+        elif self.size > capacity:
+            self.keep(torch.linspace(0, self.size - 1, capacity).long())
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """min(n, size) distinct slots, uniformly. The cost doesn't depend on the size."""
@@ -186,7 +185,8 @@ class Memory:
         kept = self.reservoir.offer(length(next(iter(rows.values()))), self.capacity, generator)
         if kept is not None:
             positions, slots = kept
-            self.write(slots, **{name: take(tree, positions) for name, tree in rows.items()})
+            self._put(slots, self._leaves({name: take(tree, positions) for name, tree in rows.items()}))
+            self._hold_bytes(generator)
 
     def start_ring(self, groups: int) -> None:
         """Share the capacity evenly among `groups` first-in-first-out rings, keeping the newest of each held group.
@@ -211,15 +211,18 @@ class Memory:
         kept, slots = self._ring.offer(groups.cpu(), self.size)
         self.write(slots, **{name: take(tree, kept) for name, tree in rows.items()})
 
-    def widen(self, column: str, more: Tensor) -> None:
-        """Give the rows of a column more entries along their first dimension: `more` is size × k × …"""
+    def widen(self, column: str, more: Tensor, generator: torch.Generator | None = None) -> None:
+        """Give the rows of a column more entries along their first dimension: `more` is size × k × …
+
+        Where bytes bound it fewer samples fit then; those of a reservoir are dropped by the generator.
+        """
         wide = self.columns[column]
         assert isinstance(wide, Rows)
         wide.widen(more)
-        if self._bytes is not None and all(isinstance(each, Rows) for each in self.columns.values()):
-            each = sum(held.row_bytes() for held in self.columns.values())
-            self._samples = min(self.capacity, self._bytes // each)
-        self._hold_bytes()
+        each = sum(held.row_bytes() for held in self.columns.values())
+        if self._bytes is not None and self._bytes // each < self.capacity:
+            self._lower_capacity(self._bytes // each, generator)
+        self._hold_bytes(generator)
 
     def counts(self, tasks: int) -> list[int]:
         """How many samples of each task are held."""
@@ -229,7 +232,7 @@ class Memory:
         return held
 
     def state_dict(self) -> dict[str, Any]:
-        columns = {}
+        columns: dict[str, Tensor] = {}
         for name, column in self.columns.items():
             columns |= column.state(name, self.size)
         return {

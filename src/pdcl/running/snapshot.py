@@ -29,7 +29,7 @@ def snapshot(learner: Learner) -> dict[str, Tensor]:
     """x, y, task, id, dual (0 where a method has none) and what the last layer sees, one row per stored sample."""
     store = learner.store
     assert store is not None
-    held = {}
+    held: dict[str, Tensor] = {}
     for name, column in store.columns.items():
         if name.partition(".")[0] in COLUMNS:
             held |= column.state(name, len(store))

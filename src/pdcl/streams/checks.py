@@ -12,7 +12,7 @@ from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
 from pdcl.streams.data import Data, TensorData
 from pdcl.streams.task import Spec, Stream, Task
-from pdcl.trees import Tree, flatten, leaf_specs, length
+from pdcl.trees import Leaf, Tree, flatten, leaf_specs, length
 
 CHUNK_ELEMENTS = 1 << 22
 FIRST_BATCH = 32
@@ -71,11 +71,7 @@ def _check_inputs(x: Tree, spec: Spec, where: str) -> None:
 def check_targets(targets: Tensor, spec: Spec, where: str) -> None:
     """Raise `BadData` unless `targets` are head indices, or finite numbers of the declared width."""
     if spec.kind == "tokens":
-        values = targets.values if isinstance(targets, Ragged) else targets
-        wrong = values[((values < 0) & (values != IGNORED)) | (values >= spec.outputs)]
-        if len(wrong):
-            rule = f"the head has {spec.outputs} outputs, and {IGNORED} is ignored"
-            raise BadData(f"{where}: a token has class {int(wrong[0])}; {rule}")
+        _check_tokens(targets, spec, where)
     elif spec.kind != "classification":
         if targets.dim() < 2 or (spec.kind == "multilabel" and targets.dim() > 2) or targets.shape[1] != spec.outputs:
             raise BadData(f"{where} have targets of shape {tuple(targets.shape)}; {spec.outputs} a sample are declared")
@@ -85,6 +81,14 @@ def check_targets(targets: Tensor, spec: Spec, where: str) -> None:
     elif int(targets.min()) < 0 or int(targets.max()) >= spec.outputs:
         row = int(((targets < 0) | (targets >= spec.outputs)).nonzero()[0])
         raise BadData(f"{where}: row {row} has class {int(targets[row])}; the head has {spec.outputs} outputs")
+
+
+def _check_tokens(targets: Leaf, spec: Spec, where: str) -> None:
+    values = targets.values if isinstance(targets, Ragged) else targets
+    wrong = values[((values < 0) & (values != IGNORED)) | (values >= spec.outputs)]
+    if len(wrong):
+        rule = f"the head has {spec.outputs} outputs, and {IGNORED} is ignored"
+        raise BadData(f"{where}: a token has class {int(wrong[0])}; {rule}")
 
 
 def _check_finite(data: TensorData, where: str) -> None:

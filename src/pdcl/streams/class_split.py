@@ -42,8 +42,9 @@ def split(
     """A class-incremental stream: every task brings `classes_per_task` new classes (the last one what remains).
 
     `x`, `y`: arrays, tensors, or a Dataset in `x` alone, read lazily; `x` may be a dict or tuple of them, or a list of
-    sequences of unequal length; `collate` makes batches of a Dataset's inputs. Labels are any integers or strings. `tasks` names
-    the classes of every task instead (classes it leaves out are dropped); `order_seed` permutes the classes.
+    sequences of unequal length; `collate` makes batches of a Dataset's inputs. Labels are any integers or strings.
+    `tasks` names the classes of every task instead (classes it leaves out are dropped); `order_seed` permutes the
+    classes.
     Without `test`, `test_share` of every class is carved out by `seed`, never dividing one of the `groups`.
     Without `transform`, bytes are scaled to 0 … 1, and floats of large scale standardised by the first task's data.
 

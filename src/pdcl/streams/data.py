@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
+from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
-from pdcl.trees import LeafSpec, Tree, conformed, flatten, map_leaves, take, unflatten
+from pdcl.trees import LeafSpec, Tree, conformed, flatten, leaf_specs, map_leaves, take, unflatten
 
 Collate = Callable[[list[Any]], Tree]
 
@@ -67,7 +68,7 @@ class DatasetData(Data):
     Only `targets` (found beforehand) are held, so the data may be larger than memory. `workers` threads read
     one batch together, which pays where reading waits for a disk or releases the interpreter to decode. `collate` makes
     a batch of a list of inputs; without it they are stacked, sequences of unequal length put end to end. `leaves` is
-    what inputs must be, where that is known and isn't one tensor.
+    what inputs must be (none: one tensor), where that is known.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class DatasetData(Data):
         groups: Tensor | None = None,
         workers: int = 0,
         collate: Collate | None = None,
-        leaves: Sequence[LeafSpec] = (),
+        leaves: Sequence[LeafSpec] | None = None,
     ) -> None:
         self.dataset = dataset
         self.collate = collate
@@ -91,7 +92,18 @@ class DatasetData(Data):
     def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         rows: list[int] = self.rows[index].tolist()
         inputs = map_leaves(_single, (self.collate or stacked)(self._read(rows)))
-        return conformed(inputs, self.leaves), self.targets[index]
+        return self._checked(inputs), self.targets[index]
+
+    def _checked(self, inputs: Tree) -> Tree:
+        """What was read last must be what was read first: a length that varies late would else pass for a shape."""
+        if self.leaves is None or (isinstance(inputs, Tensor) and not self.leaves):
+            return inputs
+        inputs = conformed(inputs, self.leaves)
+        if leaf_specs(inputs) != tuple(self.leaves):
+            now, first = (", ".join(map(str, leaves)) or "one tensor" for leaves in (leaf_specs(inputs), self.leaves))
+            hint = "give collate= a function that pads to one length or returns pdcl.Ragged.of(sequences)"
+            raise UsageError(f"the Dataset's inputs are {now}; the first were {first}; {hint}")
+        return inputs
 
     def _read(self, rows: list[int]) -> list[Any]:
         if self.workers > 1 and len(rows) > 1:
@@ -129,9 +141,7 @@ def _single(leaf: Any) -> Any:
 
 
 def shaped(data: Data, leaves: Sequence[LeafSpec]) -> Data:
-    """The data with leaves made ragged where `leaves` says so, as sequences that happen to be of one length may be."""
-    if not any(leaf.ragged for leaf in leaves):
-        return data
+    """The data held to `leaves`: sequences that happen to be of one length are ragged where it says so."""
     if isinstance(data, TensorData):
         x = conformed(data.x, leaves)
         return data if x is data.x else TensorData(x, data._all_targets, data.rows, data._all_groups)

@@ -49,7 +49,8 @@ class Encoding:
         if self.kind == "classification":
             return encode(column, self.labels, where)
         if self.kind == "tokens":
-            return _tokens(column, where)
+            tokens: Tensor = _tokens(column, where)
+            return tokens
         values = torch.as_tensor(np.asarray(column, dtype=np.float32))
         if self.kind == "multilabel" and (values.dim() != 2 or not bool(((values == 0) | (values == 1)).all())):
             raise BadData(f"{where}: multi-label targets are a 0/1 matrix (samples, labels), not {tuple(values.shape)}")
@@ -64,8 +65,12 @@ class Encoding:
         if self.kind == "classification":
             return len(self.labels)
         if self.kind == "tokens":
-            return 1 + max(int((each.values if isinstance(each, Ragged) else each).max()) for each in targets)
+            return 1 + max(map(_highest, targets))
         return targets[0].shape[1]
+
+
+def _highest(targets: Leaf) -> int:
+    return int((targets.values if isinstance(targets, Ragged) else targets).max())
 
 
 def _tokens(column: Column, where: str) -> Any:

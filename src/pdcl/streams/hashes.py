@@ -1,8 +1,9 @@
 """Keyed 64-bit hashes of samples and of group names: enough to recognise them again, too little to tell what they were.
 
 The key is random and belongs to one learner, so that the lists of two learners can't be matched with each other. An
-input is hashed by its bytes as a network gets them raw, leaf by leaf; the same image as bytes and as floats is two inputs. Targets
-don't count: a sample with another label is still the sample. Hashes are int64, ready to be stored as a tensor.
+input is hashed by its bytes as a network gets them raw, leaf by leaf; the same image as bytes and as floats is two
+inputs. Targets don't count: a sample with another label is still the sample. Hashes are int64, ready to be stored as
+a tensor.
 
 >>> key = bytes(16)
 >>> one, same, other = sample_hashes(torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.5]]), key).tolist()

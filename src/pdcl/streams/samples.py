@@ -97,6 +97,8 @@ def tree_of(x: Any) -> Tree:
 
 def inputs_of(x: Any) -> Tensor:
     """`x` as one tensor in its own dtype; float64 becomes float32, which networks compute in."""
+    if isinstance(x, Mapping | Ragged) or is_ragged(x):
+        raise BadData(f"one tensor is needed here, not {type(x).__name__} or sequences of unequal length")
     tensor = x.detach() if isinstance(x, Tensor) else torch.as_tensor(np.asarray(x))
     return tensor.float() if tensor.dtype == torch.float64 else tensor
 

@@ -168,7 +168,7 @@ class Trainable(ABC):
     def grown(self, before: int) -> None:
         """The network has more outputs than before: recorded outputs get what it gives for the new ones."""
         if self.store is not None and "outputs" in self.store.columns:
-            self.store.widen("outputs", self.logits(self.store["x"])[:, before:])
+            self.store.widen("outputs", self.logits(self.store["x"])[:, before:], self.generator)
 
     def final_duals(self) -> list[float]:
         """λ_k of every past task at the end of a task, then the artificial one; [] where a method has none."""
