@@ -161,7 +161,8 @@ class LeafSpec:
 
     def __str__(self) -> str:
         sizes = ", ".join(map(str, ("length", *self.shape) if self.ragged else self.shape))
-        return f"{self.name or 'sequences'} ({sizes}) {str(self.dtype).removeprefix('torch.')}"
+        name = self.name or ("sequences" if self.ragged else "one tensor")
+        return f"{name} ({sizes}) {str(self.dtype).removeprefix('torch.')}"
 
     def blank(self, count: int) -> Leaf:
         """Samples of zeros; sequences of one entry."""
@@ -170,9 +171,7 @@ class LeafSpec:
 
 
 def leaf_specs(tree: Tree) -> tuple[LeafSpec, ...]:
-    """The leaves of a tree, sorted by name; () of a tensor, which its shape and dtype describe."""
-    if isinstance(tree, Tensor):
-        return ()
+    """The leaves of a tree, sorted by name; a tensor is one without a name."""
     return tuple(_leaf_spec(name, leaf) for name, leaf in sorted(flatten(tree).items()))
 
 

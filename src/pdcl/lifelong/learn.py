@@ -29,7 +29,7 @@ from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
 from pdcl.training.loop import Loop
 from pdcl.training.objective import outputs_each
 from pdcl.training.schedule import Schedule, portions
-from pdcl.trees import Tree, call, logits_of, take, to
+from pdcl.trees import Tree, call, conformed, logits_of, take, to
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -136,7 +136,7 @@ def evaluate(learner: Learner, x: Any, y: Any = None, collate: Collate | None = 
     spec = _prepared(learner)
     samples = read(x, y, where="x, y", collate=collate)
     targets = _encoded(samples, spec)
-    scores = learner.evaluated(_raw(learner, samples.data(targets)))
+    scores = learner.evaluated(_raw(learner, _held_to_spec(learner, samples.data(targets))))
     return float(learner.goal.score(scores, targets.to(scores.device)).double().mean())
 
 
@@ -158,9 +158,11 @@ def _task(
     new = _unknown(spec, samples)
     wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
     index = learner.tasks_learned
-    raw = shaped(samples.data(_encoded(samples, wider)), spec.leaves)
+    raw = _held_to_spec(learner, samples.data(_encoded(samples, wider)))
     data = features_of(learner, raw)
-    held = data if test is None else shaped(features_of(learner, _test(test, wider, samples.collate)), spec.leaves)
+    held = data
+    if test is not None:
+        held = features_of(learner, _held_to_spec(learner, _test(test, wider, samples.collate)))
     classes = tuple(torch.unique(raw.targets).tolist()) if spec.kind == "classification" else ()
     task = Task(index, name or str(index), data, held, classes)
     check_task(task, wider)
@@ -224,6 +226,11 @@ def _test(test: Any, spec: Spec, collate: Collate | None) -> Data:
     return samples.data(_encoded(samples, spec))
 
 
+def _held_to_spec(learner: Learner, data: Data) -> Data:
+    """The data in the form of the first task's, unless a backbone stands between them."""
+    return data if learner.backbone is not None else shaped(data, _prepared(learner).expected)
+
+
 def _prepared(learner: Learner) -> Spec:
     if learner.spec is None:
         raise UsageError("this learner has learned nothing yet; call learn(x, y) first")
@@ -234,7 +241,8 @@ def _inputs(learner: Learner, x: Any, collate: Collate | None) -> Tree:
     if isinstance(x, Dataset):
         blank = torch.zeros(len(x))  # type: ignore[arg-type]
         return _raw(learner, DatasetData(x, blank, collate=collate))
-    return unchanged(learner)(tree_of(x))
+    raw = tree_of(x)
+    return unchanged(learner)(raw if learner.backbone is not None else conformed(raw, _prepared(learner).leaves))
 
 
 def _raw(learner: Learner, data: Data) -> Tree:

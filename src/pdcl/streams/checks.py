@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
-from pdcl.streams.data import Data, TensorData
+from pdcl.streams.data import Data, DatasetData, TensorData
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.trees import Leaf, Tree, flatten, leaf_specs, length
 
@@ -50,17 +50,19 @@ def check_data(data: Data, spec: Spec, where: str) -> None:
         raise BadData(f"{where} are empty; leave the task out or give it samples")
     x, _ = data.fetch(torch.arange(min(FIRST_BATCH, len(data))))
     _check_inputs(x, spec, where)
+    if isinstance(data, DatasetData):
+        data.fetch(torch.arange(1))
     check_targets(data.targets, spec, where)
     _check_finite(data if isinstance(data, TensorData) else TensorData(x, data.targets[: length(x)]), where)
 
 
 def _check_inputs(x: Tree, spec: Spec, where: str) -> None:
-    found = leaf_specs(x)
-    if found != spec.leaves:
-        now = ", ".join(map(str, found)) or f"{tuple(x.shape[1:])} {x.dtype}"
-        hint = "" if not {leaf.ragged for leaf in found} - {leaf.ragged for leaf in spec.leaves} else UNEQUAL
-        raise BadData(f"{where} have inputs {now}; the stream's first task has {spec.inputs()}{hint}")
-    if found:
+    if spec.leaves or not isinstance(x, Tensor):
+        found = leaf_specs(x)
+        if found != spec.expected:
+            late = any(leaf.ragged for leaf in found) and not any(leaf.ragged for leaf in spec.expected)
+            now, first = (", ".join(map(str, leaves)) for leaves in (found, spec.expected))
+            raise BadData(f"{where} have inputs {now}; the stream's first task has {first}{UNEQUAL if late else ''}")
         return
     if tuple(x.shape[1:]) != spec.shape:
         raise BadData(f"{where} have inputs of shape {tuple(x.shape[1:])}; the stream's first task has {spec.shape}")

@@ -68,7 +68,7 @@ class DatasetData(Data):
     Only `targets` (found beforehand) are held, so the data may be larger than memory. `workers` threads read
     one batch together, which pays where reading waits for a disk or releases the interpreter to decode. `collate` makes
     a batch of a list of inputs; without it they are stacked, sequences of unequal length put end to end. `leaves` is
-    what inputs must be (none: one tensor), where that is known.
+    what inputs must be, where that is known.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class DatasetData(Data):
         return self._checked(inputs), self.targets[index]
 
     def _checked(self, inputs: Tree) -> Tree:
-        """What was read last must be what was read first: a length that varies late would else pass for a shape."""
-        if self.leaves is None or (isinstance(inputs, Tensor) and not self.leaves):
+        """Every batch must be of the shapes of the first: one that pads to its own longest can't be stored."""
+        if self.leaves is None:
             return inputs
         inputs = conformed(inputs, self.leaves)
         if leaf_specs(inputs) != tuple(self.leaves):
-            now, first = (", ".join(map(str, leaves)) or "one tensor" for leaves in (leaf_specs(inputs), self.leaves))
+            now, first = (", ".join(map(str, leaves)) for leaves in (leaf_specs(inputs), self.leaves))
             hint = "give collate= a function that pads to one length or returns pdcl.Ragged.of(sequences)"
             raise UsageError(f"the Dataset's inputs are {now}; the first were {first}; {hint}")
         return inputs

@@ -96,7 +96,8 @@ def assembled(
         raise BadData(f"task 0 ({first.name!r}) has no training samples")
     x, _ = first.data.fetch(torch.arange(min(len(first.data), FIRST_BATCH)))
     shape, dtype, leaves = described(x, transform)
-    tasks = [replace(task, data=shaped(task.data, leaves), test=shaped(task.test, leaves)) for task in tasks]
+    expected = leaf_specs(x)
+    tasks = [replace(task, data=shaped(task.data, expected), test=shaped(task.test, expected)) for task in tasks]
     spec = Spec(
         shape=shape,
         dtype=dtype,
@@ -114,9 +115,9 @@ def assembled(
 
 def described(x: Tree, transform: Transform | None) -> tuple[tuple[int, ...], torch.dtype, tuple[LeafSpec, ...]]:
     """Shape and dtype of one tensor; of anything else (), that of its first leaf, and all its leaves."""
-    leaves = leaf_specs(x)
-    if not leaves:
+    if isinstance(x, Tensor):
         return tuple(x.shape[1:]), x.dtype, ()
+    leaves = leaf_specs(x)
     if transform is not None and transform != Transform():
         raise BadData("transform has no effect on inputs that aren't one tensor; apply it to the data beforehand")
     return (), leaves[0].dtype, leaves

@@ -31,7 +31,7 @@ class Spec:
 
     `kind` is "classification", "regression", "multilabel" or "tokens"; `labels` are the user's names of the head's
     outputs, in head order; `heads` are the classes of every task, where the tasks are known beforehand. `leaves`
-    describe inputs that aren't one tensor, whose shape is then ().
+    describe inputs that aren't one tensor; `shape` is then () and `dtype` that of the first.
     """
 
     shape: tuple[int, ...]
@@ -49,11 +49,14 @@ class Spec:
             return torch.zeros((count, *self.shape), dtype=self.dtype)
         return unflatten({leaf.name: leaf.blank(count) for leaf in self.leaves})
 
+    @property
+    def expected(self) -> tuple[LeafSpec, ...]:
+        """What every leaf of a batch must be; one tensor is a leaf without a name."""
+        return self.leaves or (LeafSpec("", self.shape, self.dtype),)
+
     def inputs(self) -> str:
         """What a sample is, for people."""
-        if self.leaves:
-            return ", ".join(map(str, self.leaves))
-        return f"{self.shape} {str(self.dtype).removeprefix('torch.')}"
+        return ", ".join(map(str, self.leaves)) or f"{self.shape} {str(self.dtype).removeprefix('torch.')}"
 
     @property
     def tasks(self) -> int | None:
