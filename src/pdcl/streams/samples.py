@@ -18,7 +18,6 @@ from pdcl.streams.data import Collate, Data, DatasetData, TensorData
 from pdcl.trees import Tree, check_names, flatten
 
 Column = npt.NDArray[Any]
-BRANCHES = (Tensor, np.ndarray, Mapping, tuple, Ragged)
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def tree_of(x: Any) -> Tree:
     """`x` as a tree: a dict, a tuple of arrays, a list of sequences of unequal length, or one tensor."""
     if isinstance(x, Mapping):
         tree: Tree = {key: tree_of(branch) for key, branch in x.items()}
-    elif isinstance(x, tuple) and all(isinstance(branch, BRANCHES) for branch in x):
+    elif isinstance(x, tuple) and _is_branch(x):
         tree = tuple(tree_of(branch) for branch in x)
     elif isinstance(x, Ragged):
         return x
@@ -93,6 +92,13 @@ def tree_of(x: Any) -> Tree:
         return Ragged.of(x) if is_ragged(x) else inputs_of(x)
     check_names(tree)
     return tree
+
+
+def _is_branch(x: Any) -> bool:
+    """Whether this is a column of its own, unlike a tuple of numbers, which is a row."""
+    if isinstance(x, tuple):
+        return all(map(_is_branch, x))
+    return isinstance(x, Tensor | np.ndarray | Mapping | Ragged)
 
 
 def inputs_of(x: Any) -> Tensor:
