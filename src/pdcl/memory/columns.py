@@ -138,15 +138,19 @@ class Sequences:
             needed = int(self.lengths.sum()) + count
             self._repack(len(self.values) if 2 * needed <= len(self.values) else 2 * needed)
 
-    def _repack(self, room: int) -> None:
+    def spare(self, room: int) -> None:
+        """Allocate no more values than there are and as many beside them as fit into `room` bytes."""
+        self._repack(int(self.lengths.sum()) + room // _bytes_of_one(self.values))
+
+    def _repack(self, count: int) -> None:
         held = self.read(torch.arange(len(self.lengths), device=self.lengths.device))
         self.starts = self.lengths.cumsum(0) - self.lengths
-        self.values, self.end = self.values.new_zeros(room, *self.values.shape[1:]), len(held.values)
+        self.values, self.end = self.values.new_zeros(count, *self.values.shape[1:]), len(held.values)
         self.values[: self.end] = held.values
 
     def shrink(self, size: int) -> None:
         self.starts, self.lengths = self.starts[:size].clone(), self.lengths[:size].clone()
-        self._repack(int(self.lengths.sum()))
+        self.spare(0)
 
     def row_bytes(self, rows: Leaf | None = None) -> int:
         """Bytes of a row of the mean length of `rows` (of none, where there are none), rounded up."""

@@ -15,12 +15,14 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.memory.bound import parse_bound
-from pdcl.memory.columns import Column, Rows, column_for, saved_leaves
+from pdcl.memory.columns import Column, Rows, Sequences, column_for, saved_leaves
 from pdcl.memory.reservoir import Reservoir
 from pdcl.memory.ring import Ring
 from pdcl.trees import Leaf, Tree, flatten, length, take, unflatten
 
 _PERMUTE_UP_TO = 4096
+# One part in so many of a bound in bytes stays free beside sequences: where new ones go before old ones are cleared.
+SPARE = 16
 
 
 class Memory:
@@ -144,13 +146,25 @@ class Memory:
         """Drop samples until the rest fits into the bytes that bound it, and allocate no more than those."""
         if self._bytes is None:
             return
-        while (stored := self.stored) > self._bytes:
+        sequences = [column for column in self.columns.values() if isinstance(column, Sequences)]
+        most = self._bytes - self._bytes // SPARE if sequences else self._bytes
+        while (stored := self.stored) > most:
             if self.size < 2:
                 raise UsageError(f"memory={self.bound!r} can't hold one sample: this one takes {stored} bytes")
-            self._lower_capacity(min(self.size - 1, self.size * self._bytes // stored), generator)
+            self._lower_capacity(min(self.size - 1, self.size * most // stored), generator)
         if self.nbytes > self._bytes:
-            for column in self.columns.values():
-                column.shrink(self.size)
+            self._release(sequences, self._bytes)
+
+    def _release(self, sequences: list[Sequences], most: int) -> None:
+        """Allocate what is stored; sequences share what the bytes leave, so that few writes have to move them."""
+        for column in sequences:
+            column.spare(0)
+        if self.nbytes > most:
+            for each in self.columns.values():
+                each.shrink(self.size)
+        left = most - self.nbytes
+        for column in sequences:
+            column.spare(left // len(sequences))
 
     def _lower_capacity(self, capacity: int, generator: torch.Generator | None) -> None:
         """Hold no more than `capacity` from now on: of rings the newest, else at random; evenly without a generator."""
