@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
+    from pdcl.ragged import Ragged as Ragged
     from pdcl.running.by_name import learner as learner
     from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
@@ -42,6 +43,7 @@ _HOMES = {
     "Objective": "core.objective",
     "PDCL": "learners.pdcl",
     "PerTask": "duality.tolerance",
+    "Ragged": "ragged",
     "Relative": "duality.tolerance",
     "Rise": "duality.tolerance",
     "Result": "running.result",

@@ -11,6 +11,7 @@ from pdcl.lifelong import export as exporting
 from pdcl.lifelong import learn as learning
 from pdcl.lifelong import save as saving
 from pdcl.lifelong.lineage import Lineage
+from pdcl.streams.data import Collate
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.learner import Trainable
@@ -53,6 +54,7 @@ class Learner(Trainable):
         sample; epochs, batch: otherwise by size; grow: widens the network in place of our own rule; kind, transform: of
         the first task; listener: hears the events. audit: a directory to set `audit_share` (0.1) of the task aside in,
         at most `audit_budget` samples in all, for the gate.
+        x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
         """
         return learning.learn(self, x, y, **options)
 
@@ -63,13 +65,13 @@ class Learner(Trainable):
         """
         return learning.adopt(self, x, y, **options)
 
-    def predict(self, x: Any) -> Any:
+    def predict(self, x: Any, collate: Collate | None = None) -> Any:
         """The label of every sample, as the user writes it."""
-        return learning.predict(self, x)
+        return learning.predict(self, x, collate)
 
-    def evaluate(self, x: Any, y: Any = None) -> float:
+    def evaluate(self, x: Any, y: Any = None, collate: Collate | None = None) -> float:
         """The mean score on these samples: accuracy, where there are classes."""
-        return learning.evaluate(self, x, y)
+        return learning.evaluate(self, x, y, collate)
 
     def save(self, path: str | Path) -> Path:
         """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten."""
