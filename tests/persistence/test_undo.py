@@ -100,6 +100,42 @@ def test_an_interrupt_anywhere_leaves_all_or_nothing(name: str, tmp_path: Path, 
     assert learner.lineage.entries[-1]["data"] == twin.lineage.entries[-1]["data"]
 
 
+class _Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.vectors, self.head = nn.Embedding(20, 6), nn.Linear(7, 2)
+
+    def forward(self, words: torch.Tensor, age: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.cat([self.vectors(words).sum(1), age[:, None]], 1))  # type: ignore[no-any-return]
+
+
+def _told(first: int, count: int = 16) -> tuple[Any, list[str]]:
+    words = [torch.arange(first, first + 1 + row % 5) for row in range(count)]
+    return {"words": words, "age": torch.rand(count)}, [f"{first}{'ab'[row % 2]}" for row in range(count)]
+
+
+@pytest.mark.parametrize("memory", [12, "2KB"])
+@pytest.mark.parametrize("name", ["pdcl", "pdcl-s", "er", "er-ring"])
+def test_an_interrupt_leaves_sequences_and_dicts_as_they_were(name: str, memory: int | str) -> None:
+    entry = method(name)
+    learner, twin = (entry.load()(_Words(), **{"lr": 0.05, **entry.defaults, "memory": memory}) for _ in range(2))
+    first, second = _told(1), _told(9)
+    for each in (learner, twin):
+        each.learn(*first, epochs=1)
+    calls = _interrupted_at(None, lambda: twin.learn(*second, epochs=2))
+    before = _picture(learner)
+    for point in range(1, calls, max(1, calls // 25)):
+        with pytest.raises(KeyboardInterrupt):
+            _interrupted_at(point, lambda: learner.learn(*second, epochs=2))
+        if learner.tasks_learned == 2:
+            break
+        assert same(_picture(learner), before), point
+    else:
+        learner.learn(*second, epochs=2)
+    assert same(learner.state_dict(), twin.state_dict())
+
+
 @pytest.mark.parametrize("name", ["pdcl", "er", "ewc"])
 def test_an_interrupted_first_task_and_adoption_leave_the_users_network_alone(name: str, blobs: Any) -> None:
     x, y = blobs(["a", "b", "c"], 8)

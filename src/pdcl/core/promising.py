@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pdcl.core.filling import Filling, Reached
 from pdcl.core.held_back import GUARD, WITNESS
+from pdcl.core.refill import are_classes
 from pdcl.core.tolerances import Tolerances
 from pdcl.duality.limits import judged
 from pdcl.promises.limit import Limit
@@ -52,7 +53,7 @@ class Witnesses:
 
     def meet(self, task: int, targets: Tensor) -> None:
         """A task with these targets is learned."""
-        if targets.ndim == 1 and not targets.is_floating_point():
+        if are_classes(targets):
             for label in targets.unique().tolist():
                 self.first_seen.setdefault(str(label), task)
 
@@ -80,7 +81,7 @@ class Witnesses:
         if len(slots):
             outputs = forward(memory.read("x", slots))
             now = {"loss": filling.goal.loss(outputs, targets).cpu(), "error": filling.wrong(outputs, targets).cpu()}
-            said = outputs.argmax(1).cpu() if targets.ndim == 1 and not targets.is_floating_point() else None
+            said = outputs.argmax(1).cpu() if are_classes(targets) else None
         then = {"loss": memory.read("reference", slots).cpu(), "error": memory.read("wrong", slots).cpu()}
         steered = memory.read("role", slots).cpu() != WITNESS
         return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered)

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from pdcl.lifelong.entry import ADOPTED, LEARNED
 from pdcl.streams.data import Data, everything
+from pdcl.streams.encoding import leaf_parts
 from pdcl.streams.hashes import CHUNK, data_hashes, name_hashes, new_key
 from pdcl.streams.task import Spec, Task
+from pdcl.trees import flatten
 
 # Of past entries only the worst broken tolerances are kept, so that an entry's size doesn't grow with the tasks.
 WORST = 5
@@ -186,6 +188,7 @@ def content_hash(data: Data) -> str:
     digest = hashlib.sha256()
     for index in everything(data).split(CHUNK):
         x, y = data.fetch(index)
-        digest.update(x.contiguous().numpy().tobytes())
-        digest.update(y.contiguous().numpy().tobytes())
+        for leaf in (*(leaf for _, leaf in sorted(flatten(x).items())), y):
+            for part in leaf_parts(leaf):
+                digest.update(part)
     return f"sha256:{digest.hexdigest()}"
