@@ -15,9 +15,12 @@ def blocks(name):
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(len(blocks("README.md"))))
-def test_the_examples_of_the_readme_run(number, tmp_path):
-    code = "import torch\ntorch.set_num_threads(1)\n" + blocks("README.md")[number]
+EXAMPLES = [(name, number) for name in ("README.md", "docs/limits.md") for number in range(len(blocks(name)))]
+
+
+@pytest.mark.parametrize(("name", "number"), EXAMPLES)
+def test_the_examples_of_readme_and_limits_run(name, number, tmp_path):
+    code = "import torch\ntorch.set_num_threads(1)\n" + blocks(name)[number]
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pdcl.core.lagrangian import Lagrangian as Lagrangian
     from pdcl.core.objective import Objective as Objective
+    from pdcl.core.primal_dual import PrimalDual as PrimalDual
     from pdcl.duality.rules import register_rule as register_rule
     from pdcl.duality.tolerance import Fixed as Fixed
     from pdcl.duality.tolerance import PerTask as PerTask
@@ -46,6 +47,7 @@ _HOMES = {
     "Objective": "core.objective",
     "PDCL": "learners.pdcl",
     "PerTask": "duality.tolerance",
+    "PrimalDual": "core.primal_dual",
     "Promises": "promises.table",
     "Ragged": "ragged",
     "Relative": "duality.tolerance",
