@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from pdcl.duality.tolerance import PerTask as PerTask
     from pdcl.duality.tolerance import Relative as Relative
     from pdcl.duality.tolerance import Rise as Rise
+    from pdcl.errors import LimitBroken as LimitBroken
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
+    from pdcl.promises.table import Promises as Promises
     from pdcl.ragged import Ragged as Ragged
     from pdcl.running.by_name import learner as learner
     from pdcl.running.load import load as load
@@ -40,9 +42,11 @@ _HOMES = {
     "Fixed": "duality.tolerance",
     "Lagrangian": "core.lagrangian",
     "Learner": "lifelong.learner",
+    "LimitBroken": "errors",
     "Objective": "core.objective",
     "PDCL": "learners.pdcl",
     "PerTask": "duality.tolerance",
+    "Promises": "promises.table",
     "Ragged": "ragged",
     "Relative": "duality.tolerance",
     "Rise": "duality.tolerance",

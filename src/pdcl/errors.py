@@ -53,6 +53,10 @@ class Interrupted(PdclError):
         self.code = code
 
 
+class LimitBroken(UserWarning):
+    """A warning: a stated limit is broken, or a new task was not learned, with the stated confidence."""
+
+
 class Diverged(PdclError):
     """A loss became NaN or infinite. The state before that step is kept."""
 

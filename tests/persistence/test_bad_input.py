@@ -55,7 +55,7 @@ CALLS: dict[str, tuple[Asked, str]] = {
     "learn nan": (lambda m: m.learn(NAN, Y), "NaN"),
     "learn uint8": (lambda m: m.learn(X.astype(np.uint8), Y), "uint8"),
     "learn wrong width": (lambda m: m.learn(X[:, :4], Y), "(4,)"),
-    "learn one column": (lambda m: m.learn(X[:, 0], Y), "()"),
+    "learn one column": (lambda m: m.learn(X[:, 0], Y), "reshape(-1, 1)"),
     "learn none labels": (lambda m: m.learn(X, [None, 1] * 10), "None"),
     "learn only none": (lambda m: m.learn(X, [None] * 20), "None"),
     "learn text of a number": (lambda m: m.learn(X, Y.astype(str)), "'0' (str)"),

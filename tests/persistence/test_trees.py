@@ -138,7 +138,7 @@ LIMITS = {"tolerance": "*:+5pt, new:20%", "memory": 40, "guard": 2, "witness": 2
 
 def test_guards_and_witnesses_of_sequences_steer_and_judge(tmp_path: Path) -> None:
     whole = taught(made("pdcl", LIMITS), "ragged dict", range(3))
-    assert [len(whole.held["x"]["input_ids"]), whole.held["role"].bincount().tolist()] == [40, [32, 4, 4]]
+    assert [len(whole.held["x"]["input_ids"]), whole.held["role"].bincount().tolist()] == [40, [28, 6, 6]]
     assert [promise.task for promise in whole.promises.rows] == ["0", "1", "2"]
     saved = taught(made("pdcl", LIMITS), "ragged dict", range(2)).save(tmp_path / "model")
     loaded = taught(pdcl.load(saved, network=Bag()), "ragged dict", range(2, 3))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import sys
+import warnings
 from importlib import import_module
 
-from pdcl.errors import Interrupted, PdclError
+from pdcl.errors import Interrupted, LimitBroken, PdclError
 
 VERBS = {
     "demo": "see seven methods learn real digits, in about a minute",
@@ -48,7 +49,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"pdcl: there is no command {verb!r}.{hint} See 'pdcl --help'.", file=sys.stderr)
         return UNKNOWN
     try:
-        code: int = import_module(f"pdcl.cli.{verb}").main(rest)
+        with warnings.catch_warnings():
+            # Tables and reports say it where there is a screen.
+            warnings.filterwarnings("ignore", category=LimitBroken)
+            code: int = import_module(f"pdcl.cli.{verb}").main(rest)
         return code
     except Interrupted as stop:
         print(f"pdcl {verb}: {stop}", file=sys.stderr)

@@ -12,6 +12,8 @@ from rich.text import Text
 
 from pdcl.cli.picturing import Pictured
 from pdcl.cli.progress import Progress, Standing
+from pdcl.cli.promises import coloured_table, plain_table
+from pdcl.promises.table import Promises
 from pdcl.training.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned
 
 ROWS = 8
@@ -28,6 +30,14 @@ class Display(Pictured):
         self.progress.hear(event)
         if line := _line(event, self.progress):
             self.console.print(line, soft_wrap=not self.console.is_terminal)
+        if isinstance(event, Evaluated) and self.progress.promises is not None:
+            self._print_promises(self.progress.promises)
+
+    def _print_promises(self, promises: Promises) -> None:
+        if self.console.is_terminal:
+            self.console.print(coloured_table(promises))
+        else:
+            self.console.print(plain_table(promises), soft_wrap=True)
 
     def picture(self) -> RenderableType:
         return picture(self.progress)
@@ -57,7 +67,10 @@ def _task_line(progress: Progress) -> Text:
     width = len(f"task {progress.tasks or 0}/{progress.tasks or 0}")
     name = _short(progress.name(progress.task), 12)
     line = Text(f"{progress.place:<{width}}  {name:<12}  accuracy {_percent(mean):>8}  {progress.task_seconds:>6.1f} s")
-    return line.append("  ").append(_tightest(progress.standings)) if progress.standings else line
+    # What witnesses show follows as a table; stored samples would only contradict it.
+    if not progress.standings or progress.promises is not None:
+        return line
+    return line.append("  ").append(_tightest(progress.standings))
 
 
 def _tightest(standings: list[Standing]) -> Text:
@@ -70,16 +83,25 @@ def _tightest(standings: list[Standing]) -> Text:
 
 def _infeasible_line(event: Infeasible, progress: Progress) -> Text:
     task = f"task {event.constrained + 1} ({progress.name(event.constrained)})"
-    said = f"tolerance {event.tolerance:.3f} of {task} not met: {event.reached:.3f}, λ {event.dual:.2f} rising"
+    asked, reached = (_measured(value, progress, event) for value in (event.tolerance, event.reached))
+    said = f"tolerance {asked} of {task} not met: {reached}, λ {event.dual:.2f} rising"
     return Text(f"warning: {said}", style="yellow")
 
 
 def _unmet(progress: Progress) -> Text:
     """Which tolerances the last task couldn't keep, and what each would have to be."""
-    if not progress.unmet:
+    if not progress.unmet or progress.promises is not None:
         return Text("")
-    asked = ", ".join(f"task {k + 1}: {e.tolerance:.3f} → {e.reached:.3f}" for k, e in sorted(progress.unmet.items()))
+    asked = ", ".join(
+        f"task {k + 1}: {_measured(e.tolerance, progress, e)} → {_measured(e.reached, progress, e)}"
+        for k, e in sorted(progress.unmet.items())
+    )
     return Text(f"\nnot met, and what it would take ({progress.unit}): {asked}", style="not bold yellow")
+
+
+def _measured(value: float, progress: Progress, event: Infeasible) -> str:
+    """A value in the unit of the task's limit."""
+    return f"{100 * value:.1f} %" if progress.units.get(event.constrained) == "error" else f"{value:.3f}"
 
 
 def picture(progress: Progress) -> RenderableType:

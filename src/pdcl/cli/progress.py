@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pdcl.promises.table import Promises
 from pdcl.training.events import (
     DualsMoved,
     Evaluated,
     Event,
     Infeasible,
+    PromisesJudged,
     RunBegan,
     RunEnded,
     Stepped,
@@ -46,8 +48,10 @@ class Progress:
     loss: float | None = None
     standings: list[Standing] = field(default_factory=list)
     unit: str = "loss"
+    units: dict[int, str] = field(default_factory=dict)
     scores: list[float] = field(default_factory=list)
     unmet: dict[int, Infeasible] = field(default_factory=dict)
+    promises: Promises | None = None
     ended: RunEnded | None = None
 
     def __post_init__(self) -> None:
@@ -68,8 +72,11 @@ class Progress:
                 self._stand(event)
             case Infeasible():
                 self.unmet[event.constrained] = event
+            case PromisesJudged():
+                judged = Promises.from_json(event.promises)
+                self.promises = judged if any(row.samples for row in judged) else None
             case ToleranceSet():
-                self.unit = event.unit
+                self.unit = self.units[event.constrained] = event.unit
             case Evaluated():
                 self.scores = event.class_il[: event.task + 1]
             case RunEnded():

@@ -13,10 +13,13 @@ import tyro
 
 @dataclass
 class Report:
-    """Write one HTML file that shows finished runs: the table, the finding, and every run in charts. Works offline."""
+    """Write one HTML file that shows finished runs: the table, the finding, and every run in charts. Works offline.
+
+    For the directory of a saved model: its life, with every limit, what was then, what is now and the verdict.
+    """
 
     directories: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR …")]
-    """Directories that hold runs, or runs."""
+    """Directories that hold runs, or runs; or one saved model."""
 
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
     """The file to write."""
@@ -31,11 +34,13 @@ class Report:
 def main(argv: Sequence[str] | None = None) -> int:
     options = tyro.cli(Report, args=argv, prog="pdcl report")
     from pdcl.errors import UsageError
+    from pdcl.reports.life import is_model
     from pdcl.reports.writing import write_report
 
     if not options.directories:
         raise UsageError("name a directory that holds runs, such as the --out of `pdcl run`")
     path = write_report(options.directories, options.out, options.samples, options.title)
     print(f"{path} ({path.stat().st_size / 2**20:.1f} MB): open it in any browser, or send it to someone")
-    print(f"next: pdcl figures {shlex.quote(str(options.directories[0]))}")
+    first = shlex.quote(str(options.directories[0]))
+    print(f"next: pdcl gate {first} --help" if is_model(options.directories[0]) else f"next: pdcl figures {first}")
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from pdcl.streams.task import Stream
     from pdcl.studies.attainable import Level, Reach
+    from pdcl.studies.places import Need
 
 
 @dataclass
@@ -21,7 +23,11 @@ class Tolerance:
     stream: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STREAM")]
     """Name of a stream."""
     tolerance: Annotated[str | None, tyro.conf.arg(metavar="TOLERANCE")] = None
-    """A tolerance to check: 0.05 (loss), 5% (error rate), 0.05,0.02,… (one per task)."""
+    """A tolerance to check: 0.05 (loss), 5% (error rate), +2pt, 0.05,0.02,… (one per task), NAME:+2pt, *:5%."""
+    plan: bool = False
+    """Say how many places in memory the tolerance needs, from runs of `even` at a few sizes."""
+    memory: Annotated[str | None, tyro.conf.arg(metavar="SIZES")] = None
+    """Memories that --plan tries, such as 100,200,400; otherwise half, once and twice the stream's own."""
     together: bool = True
     """Also learn all tasks at once; --no-together saves that time."""
     preset: str | None = None
@@ -36,17 +42,18 @@ class Tolerance:
 
 def main(argv: list[str]) -> int:
     asked = tyro.cli(Tolerance, args=argv, prog="pdcl tolerance", config=(tyro.conf.AvoidSubcommands,))
-    from pdcl.duality.tolerance import as_tolerance
-    from pdcl.errors import UsageError
+    from pdcl.core.tolerances import read_limits
     from pdcl.streams.catalog import load
     from pdcl.studies.attainable import reach
+    from pdcl.training.stated import check_against
 
-    try:
-        stated = None if asked.tolerance is None else as_tolerance(asked.tolerance)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    stated = read_limits(asked.tolerance)
+    _check(asked)
     stream = load(asked.stream, **({} if asked.data is None else {"data": asked.data}))
+    check_against(asked.tolerance, [task.name for task in stream.tasks])
     options = {} if asked.epochs is None else {"epochs": asked.epochs}
+    if asked.plan:
+        return _plan(asked, stream, options)
     found = reach(stream, preset=asked.preset, together=asked.together, seed=asked.seed, **options)
     console = Console(highlight=False, soft_wrap=True)
     console.print(_table(found))
@@ -59,6 +66,59 @@ def main(argv: list[str]) -> int:
     proposed = ",".join(f"{each.proposal:.3g}" for each in found)
     console.print(f"next: pdcl run {asked.stream} pdcl --tolerance {proposed}", markup=False)
     return 0
+
+
+def _check(asked: Tolerance) -> None:
+    from pdcl.errors import UsageError
+
+    if asked.plan and asked.tolerance is None:
+        raise UsageError("--plan needs a limit to plan for: --tolerance +2pt")
+    if asked.memory is not None and not asked.plan:
+        raise UsageError(f"--memory {asked.memory} has no effect without --plan")
+
+
+def _plan(asked: Tolerance, stream: Stream, options: dict[str, Any]) -> int:
+    from pdcl.studies.places import plan, usual_sizes
+
+    sizes = usual_sizes(stream) if asked.memory is None else _sizes(asked.memory)
+    seeds, preset = (asked.seed, asked.seed + 1), asked.preset or "auto"
+    needs = plan(stream, asked.tolerance, sizes, preset=preset, seeds=seeds, **options)
+    console = Console(highlight=False, soft_wrap=True)
+    tried = f"memory {', '.join(map(str, sizes))}, seeds {seeds[0]} and {seeds[1]}, preset {preset}"
+    console.print(f"runs: even on {asked.stream}, {tried}", markup=False)
+    console.print(_needs(needs))
+    console.print(
+        "errors: after the last task, on a tenth of the training data, held out; the newest has nothing to keep yet\n"
+        f"fit: error(n) = a + c·n^-0.6 through {len(sizes)} sizes, so a rough number; off: its largest miss, in points"
+    )
+    places = [need.places for need in needs if need.limit is not None]
+    known = sum(number for number in places if number is not None)
+    out = sum(number is None for number in places)
+    console.print(
+        f"in all: {known:,} places" + (f", and {out} limits out of reach or unknown" if out else ""), markup=False
+    )
+    return 0
+
+
+def _sizes(text: str) -> list[int]:
+    from pdcl.errors import UsageError
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--memory {text} must be whole numbers of samples, such as 100,200,400") from None
+
+
+def _needs(needs: list[Need]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("task", "limit", "at most", "error (places)", "a", "c", "off", "needs"):
+        table.add_column(name, justify="left" if name in ("task", "limit", "needs") else "right")
+    for need in needs:
+        most = "–" if need.limit is None else f"{100 * need.limit:.1f} %"
+        points = ", ".join(f"{100 * error:.1f} % ({n:g})" for n, error in need.curve.points)
+        fit = f"{100 * need.curve.a:.1f} %", f"{need.curve.c:.3g}", f"{100 * need.curve.off:.1f}"
+        table.add_row(Text(need.name), Text(need.written), most, points, *fit, need.sentence)
+    return table
 
 
 def _table(found: list[Reach]) -> Table:

@@ -504,6 +504,21 @@ class PrimalDual:
         self.gauge.load_state_dict(state["measure"])
         self._price()
 
+    def rebase(self, task: int, forward: Forward) -> ToleranceChange:
+        """Let what the stored samples of a task give now be what its limit compares with, and set ε_k anew."""
+        slots = (self.memory["task"].cpu() == task).nonzero().flatten()
+        with torch.no_grad():
+            outputs, y = forward(self.memory.read("x", slots)), self.memory.read("y", slots)
+            now = {"reference": self.goal.loss(outputs, y).float(), "wrong": self.filling.wrong(outputs, y)}
+        place = self.memory["reference"].device
+        for name, values in now.items():
+            self.memory[name][slots.to(place)] = values.to(place)
+        in_error = [self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))]
+        reached = self.filling.references(len(self.tolerances), in_error)[task]
+        limit, old = self.tolerances.of(task), self.tolerances.values[task]
+        new = self.tolerances.values[task] = float("nan") if limit is None else limit.of(task, reached)
+        return ToleranceChange(task, old, new, self.tolerances.unit(task), "rebased", reached, None)
+
 
 def usual_partition(tolerances: Tolerances) -> str:
     """Evenly without limits; by the room that error limits leave; by dual where limits are losses (the paper)."""

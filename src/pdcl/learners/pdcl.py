@@ -17,17 +17,18 @@ from typing import Any, ClassVar
 
 from pdcl.core.primal_dual import Ended, PrimalDual, usual_partition
 from pdcl.core.report import Report
-from pdcl.core.tolerances import Tolerances
+from pdcl.core.tolerances import Tolerances, read_limits
 from pdcl.duality.limits import Limits
 from pdcl.duality.rules import HOMES, describe_rule, rule, settings
-from pdcl.duality.tolerance import Tolerance
+from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
-from pdcl.promises.table import Promises
+from pdcl.memory.store import Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
 from pdcl.training.learner import Step
+from pdcl.training.stated import in_one_line
 from pdcl.trees import cat
 
 # Options that are short for a setting of a rule: dual_lr=.05 is dual="ascent:lr=.05".
@@ -58,9 +59,9 @@ class PDCL(Rehearsal):
     tolerance: what a past task may have: points more than it had (+2pt), an error rate (5%), a loss (0.05), a multiple
         of the loss it reached (1.1x); by task name: "legacy:+2pt, *:+3pt, new:10%". Nothing: no limits
     base: b, the weight of every past task before its dual (0: the paper's problem)
-    guard: stored samples a task never trains on, which steer its dual (where a limit is stated: a twentieth of memory,
-        from 1000 places on)
-    witness: stored samples a task never trains on, by which its limit is judged (where one is stated: a twentieth)
+    guard: samples of each task that are stored and never trained on, and steer its dual (where a limit is stated, from
+        1000 places on: a sixteenth of memory for all tasks together)
+    witness: the same, by which its limit is judged (where one is stated: an eighth or, with guards, a sixteenth)
     level: a dual per past task, or per stored sample
     dual: how duals answer slacks: ascent (where limits are losses), capped (where they are error rates), frozen
     estimator: how replayed samples are drawn: dual (if nothing is said), uniform, stratified, whole
@@ -125,8 +126,9 @@ class PDCL(Rehearsal):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.promises: Promises | None = None
         self._whole: Task | None = None
+        self.tolerance = in_one_line(self.tolerance)
+        read_limits(self.tolerance)
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         for name, reason in self.without_effect(own).items():
             raise UsageError(f"{name}={own[name]} has no effect {reason}; leave it out")
@@ -229,6 +231,19 @@ class PDCL(Rehearsal):
         if tolerance is not None:
             self.core.tolerances.agree_on(task, tolerance)
 
+    def move_reference(self, task: int, name: str) -> dict[str, Any]:
+        limit = self.core.tolerances.of(task)
+        if not isinstance(limit, Rise | Relative):
+            stated = "it has no limit" if limit is None else f"its limit {describe(limit)} compares with nothing"
+            raise UsageError(f"rebase({name!r}) has no effect: {stated}; only such as +2pt and 1.1x have a reference")
+        if not bool((self.held["task"] == task).any()):
+            raise UsageError(f"rebase({name!r}): memory holds no sample of it to measure on")
+        before = _reference(self.held, task, limit.unit)
+        self.core.rebase(task, self.evaluated)
+        now = _reference(self.held, task, limit.unit)
+        old, new = limit.of(task, before), limit.of(task, now)
+        return {"limit": describe(limit), "unit": limit.unit, "then": before, "now": now, "old": old, "new": new}
+
     def final_duals(self) -> list[float]:
         return self.core.last_duals
 
@@ -242,6 +257,14 @@ class PDCL(Rehearsal):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self.core.load_state_dict(state)
+
+
+def _reference(held: Memory, task: int, unit: str) -> float:
+    """What a task had at its reference, on the samples by which it is judged: witnesses, else guards, else replayed."""
+    own = held["task"] == task
+    role = max(held["role"][own].tolist())
+    values = held["wrong" if unit == "error" else "reference"][own & (held["role"] == role)]
+    return float(values.double().mean())
 
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from pdcl.lifelong.entry import REBASED, newest_promises
+
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 
 def card(learner: Learner) -> str:
-    """What it learned and when, tolerances, accuracies, and what memory holds by task and class."""
+    """What it learned and when, limits, accuracies, and what memory holds by task and class."""
     spec = learner.spec
     assert spec is not None
     size = sum(p.numel() for p in learner.model.parameters())
@@ -21,6 +23,7 @@ def card(learner: Learner) -> str:
         f"Classes: {', '.join(map(str, spec.labels)) or '–'}",
         "## Tasks",
         *_tasks(learner),
+        *_limits(learner),
         "## Memory",
         *_memory(learner),
         *_audit(learner),
@@ -33,27 +36,47 @@ def card(learner: Learner) -> str:
 
 def _tasks(learner: Learner) -> list[str]:
     rows = [
-        "| task | name | when (UTC) | | samples | tolerance | score when learned |",
-        "|---|---|---|---|---|---|---|",
+        "| task | name | when (UTC) | | samples | score when learned |",
+        "|---|---|---|---|---|---|",
     ]
-    tolerances = learner.report().tolerances
     for entry in learner.lineage.entries:
-        k = entry["task"]
-        limit = _number(tolerances[k]) if k < len(tolerances) else "–"
-        score = _number(entry["result"]["test"])
-        name = str(entry["name"]).replace("|", "/")
-        cells = [k, name, entry["when"], entry["how"], f"{entry['samples']:,}", limit, score]
+        name, score = str(entry["name"]).replace("|", "/"), _number(entry["result"].get("test"))
+        cells = [entry["task"], name, entry["when"], entry["how"], f"{entry['samples'] or '–'}", score]
         rows.append("| " + " | ".join(map(str, cells)) + " |")
-    return ["\n".join(rows), *_infeasible(learner)]
+    return ["\n".join(rows), *_changes(learner)]
 
 
-def _infeasible(learner: Learner) -> list[str]:
-    last = learner.lineage.entries[-1]["result"].get("over_tolerance", []) if learner.lineage.entries else []
+def _changes(learner: Learner) -> list[str]:
+    """References that were moved: from then on a limit is another one."""
+    moved = [(entry["name"], entry["result"]) for entry in learner.lineage.entries if entry["how"] == REBASED]
     return [
-        f"Task {each['task']} is over its tolerance: {_number(each['tolerance'])} was asked for, "
-        f"{_number(each['reached'])} is what was reached."
-        for each in last
+        f"{name} was rebased: {each['limit']} was {_value(each['old'], each['unit'])} and is now "
+        f"{_value(each['new'], each['unit'])}."
+        for name, each in moved
     ]
+
+
+def _limits(learner: Learner) -> list[str]:
+    """What became of every limit after the newest task; a model of before tables were kept shows its tolerances."""
+    table = newest_promises(learner.lineage.entries)
+    if table is not None:
+        return ["## Limits", "As measured after the newest task.", table.markdown()]
+    report = learner.report()
+    if not report.has_tolerances:
+        return []
+    names = [str(entry["name"]).replace("|", "/") for entry in learner.lineage.tasks]
+    rows = [
+        f"| {name} | {_value(limit, unit)} |"
+        for name, limit, unit in zip(names, report.tolerances, report.units, strict=False)
+    ]
+    return ["## Limits", "\n".join(["| task | at most |", "|---|---|", *rows])]
+
+
+def _value(value: float | None, unit: str) -> str:
+    """A number in its unit; – where there is no limit."""
+    if value is None or value != value:
+        return "–"
+    return f"{100 * value:.1f} % error" if unit == "error" else f"a loss of {value:.3g}"
 
 
 def _memory(learner: Learner) -> list[str]:

@@ -14,12 +14,16 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from pdcl.core.objective import outputs_each
+from pdcl.core.tolerances import read_limits
 from pdcl.errors import UsageError
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of, unchanged
+from pdcl.lifelong.entry import ADOPTED, LEARNED, ROLLED_BACK, Entry
 from pdcl.lifelong.growth import Grow, extend_labels
 from pdcl.lifelong.inputs import check_inputs, check_labels_apart, fitting
-from pdcl.lifelong.undo import all_or_nothing
+from pdcl.lifelong.undo import Before, all_or_nothing
+from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice
+from pdcl.lifelong.warning import warn_of_broken
 from pdcl.networks import eval_mode
 from pdcl.streams.checks import FIRST_BATCH, check_targets, check_task
 from pdcl.streams.data import Collate, Data, DatasetData, everything, shaped
@@ -30,9 +34,9 @@ from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
-from pdcl.training.fields import check_enough_tolerances, read_tolerance
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
+from pdcl.training.stated import check_enough
 from pdcl.trees import Tree, call, conformed, logits_of, take, to
 
 if TYPE_CHECKING:
@@ -60,8 +64,10 @@ def learn(
     audit_share: float = 0.1,
     audit_budget: int | None = None,
     collate: Collate | None = None,
-) -> dict[str, Any]:
+    on_violation: str = REPORT,
+) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
+    check_choice(on_violation, learner)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     chosen = _stated_schedule(epochs, batch)
     aside = None
@@ -73,15 +79,28 @@ def learn(
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
         task, raw = _task(learner, samples, test, name, kind, transform, grow)
-        check_enough_tolerances(getattr(learner, "tolerance", None), task.index + 1)
+        check_enough(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         result = _trained(learner, task, schedule, test is not None, listener)
         result["audit"] = None if aside is None else asdict(aside.about)
+        if on_violation == ROLLBACK and breaks(learner.promises):
+            return _rolled_back(learner, before, task, result)
         settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
-        _note(learner, replace(task, data=raw), samples, settings, result, "learned")
+        _note(learner, replace(task, data=raw), samples, settings, result, LEARNED)
         before.settle(*[] if aside is None else [aside.write])
-    return learner.lineage.entries[-1]
+    warn_of_broken(learner.promises)
+    return Entry(learner.lineage.entries[-1])
+
+
+def _rolled_back(learner: Learner, before: Before, task: Task, result: dict[str, Any]) -> Entry:
+    """Take a task back that broke a limit; the lineage keeps what it would have done."""
+    broken = learner.promises
+    before.restore()
+    learner.lineage.note_change(task.index, task.name, result, ROLLED_BACK)
+    before.settle()
+    warn_of_broken(broken, f"{task.name} was rolled back: the learner is as it was before")
+    return Entry(learner.lineage.entries[-1])
 
 
 def _stated_schedule(epochs: int | None, batch: int | None) -> dict[str, int]:
@@ -116,13 +135,13 @@ def adopt(
     transform: Transform | None = None,
     kind: Kind = "classification",
     collate: Collate | None = None,
-) -> dict[str, Any]:
+) -> Entry:
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     if tolerance is not None:
-        read_tolerance(tolerance)
+        read_limits(tolerance)
     with all_or_nothing(learner) as before:
         if learner.spec is None:
             _prepare(learner, samples, kind, transform, labels)
@@ -139,9 +158,10 @@ def adopt(
         learner.optimiser = learner.new_optimiser()
         learner.tasks_learned += 1
         result = _result(learner, task.index, [], [])
-        _note(learner, replace(task, data=raw), samples, _settings(learner), result, "adopted")
+        _note(learner, replace(task, data=raw), samples, _settings(learner), result, ADOPTED)
         before.settle()
-    return learner.lineage.entries[-1]
+    warn_of_broken(learner.promises)
+    return Entry(learner.lineage.entries[-1])
 
 
 def predict(learner: Learner, x: Any, collate: Collate | None = None) -> Any:
@@ -306,12 +326,14 @@ def _settings(learner: Learner) -> dict[str, Any]:
 def _result(learner: Learner, task: int, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
     """The numbers of this task alone, so that an entry's size doesn't grow with the number of tasks."""
     store, tolerances, duals = learner.store, learner.report().tolerances, learner.final_duals()
+    table = learner.promises
     return {
         "test": scores[0] if scores else None,
         "dual": duals[-1] if duals else None,
         "tolerance": tolerances[task] if task < len(tolerances) else None,
         "held": None if store is None else store.counts(task + 1)[task],
         "over_tolerance": [{"task": e.constrained, "tolerance": e.tolerance, "reached": e.reached} for e in heard],
+        "promises": None if table is None else table.as_json(),
     }
 
 

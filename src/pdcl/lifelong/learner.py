@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pdcl.errors import UsageError
 from pdcl.lifelong import export as exporting
 from pdcl.lifelong import learn as learning
+from pdcl.lifelong import rebase as rebasing
 from pdcl.lifelong import save as saving
+from pdcl.lifelong.entry import Entry, newest_promises
 from pdcl.lifelong.lineage import Lineage
 from pdcl.streams.data import Collate
 from pdcl.streams.task import Stream, Task
@@ -19,7 +22,11 @@ from pdcl.training.learner import Trainable
 
 @dataclass(eq=False)
 class Learner(Trainable):
-    """A network that learns tasks one after another by one method, months apart if need be."""
+    """A network that learns tasks one after another by one method, months apart if need be.
+
+    `promises` is the table of what became of every stated limit after the newest task (`pdcl.Promises`), None where
+    there are no limits. `lineage` has the whole life.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,6 +47,7 @@ class Learner(Trainable):
 
     def restore_notes(self, notes: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:
         self.lineage.entries, self.lineage.pending = list(notes), list(tasks)
+        self.promises = newest_promises(notes)
         for task in tasks:
             self._note_groups(task, stream)
 
@@ -47,23 +55,38 @@ class Learner(Trainable):
         """How raw inputs are read before a backbone sees them."""
         self.reading = transform
 
-    def learn(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
+    def learn(self, x: Any, y: Any = None, **options: Any) -> Entry:
         """Learn one task: `learn(x, y, name="2026-12")`. Labels are any integers or strings, new ones included.
 
         name; test: (x, y) to score afterwards; groups: one per sample; columns: {"plan": [...]}, further facts of every
         sample; epochs, batch: otherwise by size; grow: widens the network in place of our own rule; kind, transform: of
         the first task; listener: hears the events. audit: a directory to set `audit_share` (0.1) of the task aside in,
-        at most `audit_budget` samples in all, for the gate.
+        at most `audit_budget` samples in all, for the gate. on_violation: what to do where a limit is BROKEN: "report"
+        it, or "rollback", which puts the learner back to what it was.
         x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
+
+        Where limits are stated, the entry's `promises` (and the learner's) is the table of what became of them, and
+        broken ones are warned of with `pdcl.LimitBroken`.
         """
         return learning.learn(self, x, y, **options)
 
-    def adopt(self, x: Any, y: Any = None, **options: Any) -> dict[str, Any]:
+    def adopt(self, x: Any, y: Any = None, **options: Any) -> Entry:
         """Enter data that the network knows already as a past task; no weight changes.
 
         name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups; columns.
         """
         return learning.adopt(self, x, y, **options)
+
+    def rebase(self, task: int | str) -> Entry:
+        """Let a task's limit compare with what the task has now, instead of what it had when it was learned.
+
+        task: its name or number. References never move by themselves, or two points a month become 24 a year.
+        """
+        return rebasing.rebase(self, task)
+
+    def move_reference(self, task: int, name: str) -> dict[str, Any]:
+        """Store what a task has now as its reference: its limit before and after."""
+        raise UsageError(f"rebase({name!r}) has no effect: {type(self).__name__} knows no limits")
 
     def predict(self, x: Any, collate: Collate | None = None) -> Any:
         """The label of every sample, as the user writes it."""

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.lifelong.entry import ADOPTED, LEARNED
 from pdcl.streams.data import Data, everything
 from pdcl.streams.encoding import leaf_parts
 from pdcl.streams.hashes import CHUNK, data_hashes, name_hashes, new_key
@@ -82,12 +83,34 @@ class Lineage:
             }
         )
 
+    def note_change(self, task: int, name: str, result: dict[str, Any], how: str) -> None:
+        """Something happened to a task that brought no samples: its reference moved, or it was rolled back."""
+        # Samples of tasks that wait are hashed first: they belong to entries before this one.
+        self.settle()
+        self.entries.append(
+            {
+                "task": task,
+                "name": name,
+                "how": how,
+                "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "samples": 0,
+                "classes": {},
+                "settings": {},
+                "result": result,
+            }
+        )
+
+    @property
+    def tasks(self) -> list[dict[str, Any]]:
+        """Entries of the tasks that the model has learned or adopted, in their order."""
+        return [entry for entry in self.entries if entry["how"] in (LEARNED, ADOPTED)]
+
     def settle(self) -> Lineage:
         """Hash the samples of tasks learned since the last time."""
         while self.pending:
             task = self.pending[0]
             self.seen.add(data_hashes(task.data, self.key).unique())
-            entry = next(e for e in reversed(self.entries) if e["task"] == task.index)
+            entry = next(e for e in reversed(self.tasks) if e["task"] == task.index)
             entry["data"] = content_hash(task.data)
             del self.pending[0]
         return self

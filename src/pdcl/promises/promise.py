@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pdcl.errors import LimitBroken as LimitBroken
+
 KEPT, BROKEN, UNDECIDED, NO_WITNESSES = "kept", "BROKEN", "undecided", "no witnesses"
 LEARNED, NOT_LEARNED = "learned", "NOT LEARNED"
 TASK, SEGMENT, NEW = KINDS = ("task", "segment", "new")
-
-
-class LimitBroken(UserWarning):
-    """A stated limit is broken, or a new task was not learned, with the stated confidence."""
 
 
 @dataclass(frozen=True)

@@ -71,26 +71,37 @@ class Promises(Sequence[Promise]):
         return ["→: the interval is that of the change since then, on the same samples."] if changes else []
 
     def __str__(self) -> str:
-        lines = [self._headings(), *_cells(self.rows)]
+        lines = [self.headings, *self.cells]
         widths = [max(len(line[i]) for line in lines) + gap for i, gap in enumerate(GAPS)]
         texts = ["".join(cell.ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)) for line in lines]
         return "\n".join([*(text.rstrip() for text in texts), *self.notes])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self._headings())
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.headings)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in _cells(self.rows)
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in self.cells
         )
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
-    def _headings(self) -> list[str]:
+    def markdown(self) -> str:
+        """The table for a Markdown file."""
+        lines = [self.headings, ["---"] * len(self.headings), *self.cells]
+        rows = ["| " + " | ".join(" ".join(cell.split()).replace("|", "/") for cell in line) + " |" for line in lines]
+        return "\n".join([*rows, *(f"\n{note}" for note in self.notes)])
+
+    @property
+    def headings(self) -> list[str]:
         measured = "samples" if self.rows and all(row.steered for row in self.rows) else "witnesses"
         return ["task", "limit", "then", f"now ({measured}, {100 * (1 - self.level):g} %)", "verdict"]
 
+    @property
+    def cells(self) -> list[list[str]]:
+        """Text of each row. Numbers of a column end at the same place."""
+        return _cells(self.rows)
+
 
 def _cells(rows: Sequence[Promise]) -> list[list[str]]:
-    """Text of each row. Numbers of a column end at the same place."""
     stated = _right([_number(row, row.limit) for row in rows])
     then = _right([_number(row, row.then) for row in rows])
     now = _right([_number(row, row.now) for row in rows])

@@ -58,8 +58,8 @@ class Cost(TypedDict):
     peak_memory_mb: float | None
 
 
-class Result(TypedDict):
-    """`result.json`: every key for every method, empty lists where a method has no such thing.
+class Measured(TypedDict):
+    """What every `result.json` holds: every key for every method, empty lists where a method has no such thing.
 
     `duals[j]` are the final λ_k for k < j and then the artificial one; `partitions[j][k]` the samples of task k held
     after task j; `confusion[true][said]` counts over all test data at the end. In the file a last key,
@@ -74,6 +74,12 @@ class Result(TypedDict):
     partitions: list[list[int]]
     confusion: list[list[int]]
     cost: Cost
+
+
+class Result(Measured, total=False):
+    """`result.json`. `promises[j]` is the table of limits after task j (level, rows); [] where none is stated."""
+
+    promises: list[dict[str, Any]]
 
 
 def missing_keys(content: dict[str, Any], kind: type) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -21,10 +22,12 @@ SCRIPTS = (
     "charts/memory.js",
     "charts/samples.js",
     "charts/overview.js",
+    "charts/promises.js",
     "config.js",
     "run.js",
 )
 REPORT = (*SCRIPTS, "results.js", "picker.js", "report.js")
+LIFE = ("base.js", "theme.js", "palette.js", "card.js", "charts/promises.js", "charts/life.js", "life.js")
 WATCH = (*SCRIPTS, "list.js", "watch.js")
 # A page that is a file has no header: the same rules go into the document.
 POLICY = (
@@ -58,10 +61,10 @@ def embedded(value: Any) -> str:
     return text
 
 
-def page(title: str, data: Any) -> str:
+def page(title: str, data: Any, scripts: Sequence[str] = REPORT) -> str:
     """The report as one document."""
     styles = "\n".join(static(name) for name in STYLES)
-    scripts = "\n".join(f"<script>\n{static(name)}</script>" for name in REPORT)
+    code = "\n".join(f"<script>\n{static(name)}</script>" for name in scripts)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -82,7 +85,7 @@ def page(title: str, data: Any) -> str:
 <noscript>This report draws its charts with JavaScript, which is switched off here.</noscript>
 <script type="application/json" id="data">{embedded(data)}</script>
 <script>{plotly()}</script>
-{scripts}
+{code}
 </body>
 </html>
 """

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from pdcl.reports.promises import judged
 from pdcl.reports.thinning import Curve, Values, columns
 
 MOST_TASKS = 1000
@@ -47,6 +48,7 @@ class Story:
     capacity: int | None = None
     unit: str = "loss"
     labels: list[str] = field(default_factory=list)
+    promises: dict[str, Any] | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     failed: str | None = None
     ended: bool = False
@@ -105,6 +107,9 @@ class Story:
 
     def _on_tolerance_set(self, event: dict[str, Any]) -> None:
         self.unit = _text(event["unit"])
+
+    def _on_promises_judged(self, event: dict[str, Any]) -> None:
+        self.promises = judged(event["promises"])
 
     def _on_partitioned(self, event: dict[str, Any]) -> None:
         task, counts = _whole(event["task"]), [_whole(count) for count in event["counts"]][:MOST_TASKS]
@@ -174,6 +179,7 @@ class Story:
             "loss": _loss(self.loss, most),
             "duals": {"x": duals_x, "current": duals[0] if duals else [], "past": duals[1:]},
             "slacks": {"x": slacks_x, "past": slacks, "tolerances": tolerances, "unit": self.unit},
+            "promises": self.promises,
             "notes": self.notes,
             "bad": self.bad,
             "events": self.events,

@@ -11,6 +11,7 @@ from typing import Any
 from pdcl.errors import RecordError, UsageError
 from pdcl.records import Row, survey
 from pdcl.reports.dossier import Detail, dossier, identity, read_files, read_story
+from pdcl.reports.life import is_model, life
 from pdcl.reports.page import page
 from pdcl.reports.summary import summary
 from pdcl.storage.disk import write_whole
@@ -41,7 +42,11 @@ def find(directories: Sequence[Path]) -> Found:
 
 
 def report(directories: Sequence[Path], samples: bool = True, title: str | None = None) -> str:
-    """The page for all runs below these directories."""
+    """The page for all runs below these directories, or for the life of one saved model."""
+    if models := [directory for directory in directories if is_model(directory)]:
+        if len(directories) > 1:
+            raise UsageError(f"{models[0]} is a saved model, whose life is a page of its own: give it alone")
+        return life(models[0], title)
     found = find(directories)
     if not found.rows:
         raise UsageError(_nothing(directories, found))

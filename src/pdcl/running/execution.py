@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.warning import warn_of_broken
+from pdcl.promises.table import Promises
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
 from pdcl.running.checkpointing import DEFAULT, Keeper, Pace
@@ -15,7 +17,7 @@ from pdcl.running.signals import Signals
 from pdcl.running.snapshot import write_snapshot
 from pdcl.storage.locking import Lock
 from pdcl.streams.task import Stream
-from pdcl.training.events import Event, Listener, RunBegan, RunEnded, Warned
+from pdcl.training.events import Event, Listener, PromisesJudged, RunBegan, RunEnded, Warned
 from pdcl.training.loop import Loop
 from pdcl.training.placement import threads, threads_for
 from pdcl.training.schedule import Schedule
@@ -84,5 +86,8 @@ class Execution:
         def listener(event: Event) -> None:
             for each in listeners:
                 each(event)
+            # Last, so that a user who turns warnings into errors finds the event recorded.
+            if isinstance(event, PromisesJudged):
+                warn_of_broken(Promises.from_json(event.promises))
 
         return listener

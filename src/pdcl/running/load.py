@@ -10,6 +10,7 @@ from torch import nn
 from pdcl.errors import StateError, UsageError
 from pdcl.learners.catalog import methods
 from pdcl.lifelong.backbone import unchanged
+from pdcl.lifelong.entry import newest_promises
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.lineage import Lineage
 from pdcl.lifelong.save import KIND, spec_from_json, transform_from_json
@@ -41,6 +42,7 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         _freeze(found, about["frozen"])
         found.load_state_dict(state["learner"])
         found.lineage = Lineage.from_state(state["lineage"])
+        found.promises = newest_promises(found.lineage.entries)
         found.reading, found.backbone_hash = transform_from_json(about["reading"], transform), about["backbone"]
         unchanged(found)
     return found

@@ -17,6 +17,7 @@ from pdcl.running.auto import auto
 from pdcl.running.presets import layers, tables
 from pdcl.streams.task import Stream
 from pdcl.training.schedule import Schedule
+from pdcl.training.stated import check_against, in_one_line
 
 
 @dataclass
@@ -30,7 +31,8 @@ class Options:
     def put(self, options: Mapping[str, Any], source: str) -> None:
         for name, value in options.items():
             # "500" from a command line and 500 from Python are the same memory, and the same run.
-            self.values[name] = int(value) if name == "memory" and str(value).isdigit() else value
+            value = int(value) if name == "memory" and str(value).isdigit() else value
+            self.values[name] = in_one_line(value) if name == "tolerance" else value
             self.sources[name] = source
 
     def settle(self, found: Mapping[str, Any]) -> None:
@@ -93,8 +95,18 @@ def resolve(
         options.put({name: value for name, value in table.items() if name in known}, source)
     options.put(study or {}, "study")
     options.put(user, "user")
+    _judge_what_users_state(options)
+    check_against(options.values.get("tolerance"), [task.name for task in stream.tasks])
     _leave_out(options, kind)
     return options
+
+
+def _judge_what_users_state(options: Options) -> None:
+    """A stream's own table may leave limits unjudged (guard and witness 0); one that a user states is judged."""
+    if options.sources.get("tolerance") == "user" and options.preset == "default":
+        for name in ("guard", "witness"):
+            if options.sources.get(name) not in (None, "user", "study"):
+                options.put({name: None}, "method")
 
 
 def _leave_out(options: Options, kind: Any) -> None:

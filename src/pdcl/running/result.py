@@ -10,6 +10,7 @@ from typing import Any
 
 from pdcl import metrics
 from pdcl.lifelong.learner import Learner
+from pdcl.promises.table import Promises
 from pdcl.training.loop import History
 
 
@@ -26,6 +27,12 @@ class Result:
     cost: dict[str, float]
     learner: Learner | None = field(repr=False, default=None)
     path: Path | None = None
+    tables: list[Promises] = field(repr=False, default_factory=list)
+
+    @property
+    def promises(self) -> Promises | None:
+        """What became of every limit after the last task; None where none is stated. `tables` has each task's."""
+        return self.tables[-1] if self.tables else None
 
     def __repr__(self) -> str:
         tasks = len(self.accuracy.get("class_il", []))
@@ -37,7 +44,7 @@ class Result:
 
     def as_json(self) -> dict[str, Any]:
         keys = ("mean_accuracy", "mean_forgetting", "accuracy", "duals", "partitions", "confusion", "cost")
-        return {key: getattr(self, key) for key in keys}
+        return {key: getattr(self, key) for key in keys} | {"promises": [table.as_json() for table in self.tables]}
 
 
 def _percent(value: float | None) -> str:
@@ -56,6 +63,7 @@ def result_of(history: History, learner: Learner, cost: dict[str, float], path: 
         cost,
         learner,
         path,
+        [Promises.from_json(table) for table in history.promises],
     )
 
 

@@ -28,6 +28,7 @@ from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
 from pdcl.training.events import Listener
 from pdcl.training.schedule import Schedule
+from pdcl.training.stated import check_against
 
 _SCHEDULE = tuple(f.name for f in fields(Schedule))
 
@@ -103,6 +104,7 @@ def _given(learner: Learner, stream: Stream, preset: str | None, options: Mappin
     entry = Method(name, type(learner), "given")
     resolved = resolve(entry, stream, preset, options)
     resolved.put({f.name: getattr(learner, f.name) for f in fields(learner) if f.init}, "user")
+    check_against(resolved.values.get("tolerance"), [task.name for task in stream.tasks])
     return entry, resolved
 
 

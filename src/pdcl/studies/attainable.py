@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from pdcl.duality.tolerance import Written, as_tolerance
+from pdcl.duality.limits import Limits, as_limits
+from pdcl.duality.tolerance import Written
 from pdcl.learners.catalog import method
 from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode
@@ -50,9 +51,11 @@ class Reach:
         reached = max(self.alone.loss, self.together.loss if self.together else 0.0)
         return max(FACTOR * reached, FLOOR)
 
-    def doubt(self, tolerance: Written) -> str | None:
+    def doubt(self, tolerance: Written | Limits) -> str | None:
         """Why a stated tolerance can't be met, if so."""
-        stated = as_tolerance(tolerance)
+        stated = as_limits(tolerance).of(self.name, self.task)
+        if stated is None:
+            return None
         value = stated.of(self.task, self.alone.held_out_error if stated.unit == "error" else self.alone.loss)
         for level, how in ((self.alone, "even alone"), (self.together, "together with all others")):
             reached = None if level is None else level.held_out_error if stated.unit == "error" else level.loss

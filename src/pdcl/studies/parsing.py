@@ -46,6 +46,7 @@ def _text(name: str) -> tuple[str, Path]:
 def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None) -> Study:
     """The study that a TOML document describes; paths of plug-ins count from `place`."""
     only(content, SECTIONS, "the file")
+    content = _with_limits_in_one_line(content)
     if "parts" in content:
         return _in_parts(content, text, place)
     head = Table(content.get("study", {}), "[study]")
@@ -99,6 +100,22 @@ def _part(name: str, shared: Mapping[str, Any], table: Mapping[str, Any], place:
         return parse({"study": head, **own}, place=place)
     except UsageError as error:
         raise UsageError(f"[parts.{name}]: {error}") from error
+
+
+def _with_limits_in_one_line(content: Any, key: str = "") -> Any:
+    """The document with every `tolerance` that is a table as its text: tables mean methods elsewhere."""
+    from pdcl.core.tolerances import read_limits
+    from pdcl.training.stated import in_one_line
+
+    if isinstance(content, Mapping):
+        if key == "tolerance":
+            return in_one_line(content)
+        return {name: _with_limits_in_one_line(value, name) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_with_limits_in_one_line(value, key) for value in content]
+    if key == "tolerance":
+        read_limits(content)
+    return content
 
 
 def _variant(label: str, table: Mapping[str, Any]) -> Variant:

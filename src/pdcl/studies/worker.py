@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing import parent_process
@@ -15,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdcl.errors import Damaged, PdclError, RunFinished, RunUnfinished
+from pdcl.errors import Damaged, LimitBroken, PdclError, RunFinished, RunUnfinished
 from pdcl.storage.disk import move_aside
 from pdcl.studies.engine import Ended, Job
 from pdcl.studies.spec import RunSpec
@@ -73,6 +74,8 @@ def _settle() -> None:
     import torch
 
     torch.set_num_threads(1)
+    # A study's table and report tell of broken limits; a worker's words would fall into the parent's picture.
+    warnings.filterwarnings("ignore", category=LimitBroken)
     # Ctrl-C reaches every process of a terminal's group; the parent hears it and asks its workers to save and stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):

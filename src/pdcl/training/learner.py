@@ -23,12 +23,14 @@ from pdcl.memory.store import Memory
 from pdcl.networks import eval_mode, has_batch_statistics
 from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
 from pdcl.networks.named import build_named
+from pdcl.promises.table import Promises
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Listener, ignore
-from pdcl.training.fields import check_enough_tolerances, check_fields
+from pdcl.training.fields import check_fields
 from pdcl.training.placement import autocast, check_placement, device_of
+from pdcl.training.stated import check_enough
 from pdcl.trees import Tree, call, joined, logits_of, split, to
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
@@ -123,13 +125,14 @@ class Trainable(ABC):
         self.spec: Spec | None = None
         self.store: Memory | None = None
         self.emit: Listener = ignore
+        self.promises: Promises | None = None
         self.tasks_learned = 0
         self.generator = seeded(self.seed, 1)
 
     def prepare(self, spec: Spec) -> None:
         """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
         if spec.tasks is not None:
-            check_enough_tolerances(getattr(self, "tolerance", None), spec.tasks)
+            check_enough(getattr(self, "tolerance", None), spec.tasks)
         self.spec = spec
         self.place = device_of(self.device)
         self.goal = OBJECTIVES[spec.kind] if isinstance(self.objective, str) else self.objective

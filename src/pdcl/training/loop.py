@@ -38,6 +38,7 @@ class History:
     duals: list[list[float]] = field(default_factory=list)
     partitions: list[list[int]] = field(default_factory=list)
     confusion: list[list[int]] = field(default_factory=list)
+    promises: list[dict[str, Any]] = field(default_factory=list)
 
 
 def keep_nothing(loop: Loop) -> None:
@@ -77,7 +78,12 @@ class Loop:
         settings = {"epochs": self.schedule.epochs, "batch": self.schedule.batch, "stream": self.stream.name}
         score = self.history.class_il[-1][task.index]
         tolerances = self.learner.report().tolerances
-        result = {"test": score, "tolerance": tolerances[task.index] if task.index < len(tolerances) else None}
+        result: dict[str, Any] = {
+            "test": score,
+            "tolerance": tolerances[task.index] if task.index < len(tolerances) else None,
+        }
+        if self.learner.promises is not None:
+            result["promises"] = self.learner.promises.as_json()
         self.learner.note(task, self.stream, settings, result)
 
     def learn(self, task: Task) -> History:
@@ -162,6 +168,8 @@ class Loop:
         history.task_il.append(found.task_il)
         history.duals.append(learner.final_duals())
         history.partitions.append([] if learner.store is None else learner.store.counts(task.index + 1))
+        if learner.promises is not None:
+            history.promises.append(learner.promises.as_json())
         if found.confusion is not None:
             history.confusion = found.confusion.tolist()
         self.listener(Evaluated(task.index, found.class_il, found.task_il))

@@ -103,7 +103,8 @@ def dual_trend(learner: Any, task: int) -> bool | None:
     history = learner.report().trace.duals
     if len(history) >= 4 and task < len(history[-1]):
         return rising([step[task] for step in history])
-    last = learner.lineage.entries[-1]["result"] if learner.lineage.entries else {}
+    tasks = learner.lineage.tasks
+    last = tasks[-1]["result"] if tasks else {}
     if "over_tolerance" not in last:
         return None
     return task in [each["task"] for each in last["over_tolerance"]]

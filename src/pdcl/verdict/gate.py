@@ -149,7 +149,7 @@ class Case:
     @property
     def task_names(self) -> list[str]:
         """What the learner's tasks are called, in the order learned."""
-        return [str(entry["name"]) for entry in self.learner.lineage.entries] or list(self.audit.tasks)
+        return [str(entry["name"]) for entry in self.learner.lineage.tasks] or list(self.audit.tasks)
 
 
 def loaded(model: Learner | str | Path, network: Any = None) -> Learner:

@@ -2,7 +2,7 @@
 (() => {
   const pdcl = window.pdcl;
   const el = pdcl.el;
-  const ORDER = ["accuracy", "partition", "duals", "slacks", "loss", "confusion", "map", "notes", "samples", "gate", "config"];
+  const ORDER = ["promises", "accuracy", "partition", "duals", "slacks", "loss", "confusion", "map", "notes", "samples", "gate", "config"];
 
   const fact = (name, value) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }));
   const facts = (run) => [

@@ -1,0 +1,147 @@
+"""How many places in memory a limit needs: runs of `even` at a few sizes, and a curve through each task's errors.
+
+error_k(n) = a + c · n^(-0.6), a ≥ 0, c ≥ 0, for n places of task k; a is what more memory can't mend. Errors are those
+after the last task, on a tenth of the training data that was held out; test data is not touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from pdcl.duality.limits import as_limits
+from pdcl.duality.tolerance import Tolerance, describe
+from pdcl.errors import UsageError
+from pdcl.learners.catalog import method
+from pdcl.running.options import resolve
+from pdcl.running.result import Result
+from pdcl.running.run import run
+from pdcl.streams.task import Stream
+
+POWER = 0.6
+# The joint objective over an evenly divided memory, whatever a stream's table says of duals and limits.
+EVEN: dict[str, Any] = {"tolerance": None, "guard": 0, "witness": 0, "base": 1.0, "drift": 0.3}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """error(n) = a + c · n^(-0.6), through `points` of (places, error). off: the largest distance from one of them."""
+
+    a: float
+    c: float
+    off: float
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def falls(self) -> bool:
+        """Whether more places gave less error at all."""
+        return self.c > 0
+
+    def places(self, error: float) -> float | None:
+        """The smallest n with error(n) ≤ error; None where no n is enough, or none can be told.
+
+        >>> round(Curve(0.02, 1.0, 0.0, ()).places(0.07))
+        147
+        """
+        if not self.falls:
+            return min(n for n, _ in self.points) if all(found <= error for _, found in self.points) else None
+        return (self.c / (error - self.a)) ** (1 / POWER) if error > self.a else None
+
+
+def fit(points: Sequence[tuple[float, float]]) -> Curve:
+    """Least squares through (places, error)."""
+    n, errors = (np.asarray(column, dtype=float) for column in zip(*points, strict=True))
+    shape = np.stack([np.ones_like(n), n**-POWER], axis=1)
+    (a, c), _ = nnls(shape, errors)
+    return Curve(float(a), float(c), float(np.abs(shape @ [a, c] - errors).max()), tuple(points))
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one task needs. limit: as an error rate, None where it has none. samples: of its training data."""
+
+    name: str
+    written: str
+    limit: float | None
+    curve: Curve
+    samples: int
+
+    @property
+    def places(self) -> int | None:
+        """Places that the limit needs; None where it is out of reach, or nobody can tell."""
+        found = None if self.limit is None else self.curve.places(self.limit)
+        return None if found is None or found > self.samples else max(1, math.ceil(found))
+
+    @property
+    def sentence(self) -> str:
+        if self.limit is None:
+            return "no limit"
+        if self.places is not None:
+            tried = [n for n, _ in self.curve.points]
+            beyond = not min(tried) <= self.places <= math.ceil(max(tried))
+            return f"{self.places:,} place{'s' * (self.places != 1)}" + (" (beyond what was tried)" if beyond else "")
+        if not self.curve.falls:
+            return "can't be told: its error doesn't fall with memory in these runs"
+        if self.limit <= self.curve.a:
+            return f"out of reach: a = {100 * self.curve.a:.1f} %"
+        return f"out of reach: more than the {self.samples:,} samples that it has"
+
+
+def usual_sizes(stream: Stream) -> list[int]:
+    """Half, once and twice the memory that a stream has if nothing is said."""
+    memory = resolve(method("even"), stream, None, {}).values.get("memory")
+    if not isinstance(memory, int):
+        raise UsageError(f"memory={memory!r} is no number of samples; say what to try: --memory 100,200,400")
+    return [memory // 2, memory, 2 * memory]
+
+
+def plan(
+    stream: Stream,
+    tolerance: Any,
+    sizes: Sequence[int],
+    *,
+    preset: str = "auto",
+    seeds: Sequence[int] = (0, 1),
+    **options: Any,
+) -> list[Need]:
+    """What each past task needs to keep its limit to the end of the stream. sizes: memories to try, two or more."""
+    limits = as_limits(tolerance)
+    if len(set(sizes)) < 2:
+        raise UsageError(f"a curve needs two sizes of memory or more, not {list(sizes)}: --memory 100,200,400")
+    past = stream.tasks[:-1]
+    stated = {task.index: limits.of(task.name, task.index) for task in past}
+    for task in past:
+        limit = stated[task.index]
+        if limit is not None and limit.unit != "error":
+            raise UsageError(f"the limit of {task.name} is a loss; places are planned for error rates: +2pt, 5%")
+    held = stream.for_tuning()
+    runs = {
+        size: [run(held, "even", preset=preset, memory=size, seed=each, **{**EVEN, **options}) for each in seeds]
+        for size in sorted(set(sizes))
+    }
+    return [
+        _need(task.name, stated[task.index], len(held.tasks[task.index].data), *_errors(runs, task.index))
+        for task in past
+    ]
+
+
+def _errors(runs: Mapping[int, Sequence[Result]], task: int) -> tuple[float, list[tuple[float, float]]]:
+    """Error of a task when it was learned, over all runs; of each size its places and error at the end, over seeds."""
+    learned, points = [], []
+    for made in runs.values():
+        learned += [1 - each.accuracy["class_il"][task][task] for each in made]
+        places = np.mean([each.partitions[-1][task] for each in made])
+        points.append((float(places), float(np.mean([1 - each.accuracy["class_il"][-1][task] for each in made]))))
+    return float(np.mean(learned)), points
+
+
+def _need(
+    name: str, limit: Tolerance | None, samples: int, learned: float, points: Sequence[tuple[float, float]]
+) -> Need:
+    value = None if limit is None else limit.of(0, learned)
+    return Need(name, "–" if limit is None else describe(limit), value, fit(points), samples)
