@@ -17,7 +17,7 @@ import pdcl
 from pdcl.errors import UsageError
 from pdcl.learners.catalog import method
 from pdcl.storage.serialize import same
-from pdcl.training.events import Event, Stepped
+from pdcl.training.events import Event, Partitioned, Stepped
 from pdcl.trees import Tree
 
 READY = (
@@ -158,7 +158,10 @@ def test_bytes_bound_what_sequences_take_and_every_task_keeps_some(name: str) ->
     learner = taught(made(name, {"memory": "2KB"}), "ragged", range(1))
     for task in (1, 2):
         words, labels = sentences(task)
-        learner.learn([each.repeat(3) for each in words], labels, epochs=1)
+        heard: list[Event] = []
+        learner.learn([each.repeat(3) for each in words], labels, epochs=1, listener=heard.append)
+        told = [event.counts for event in heard if isinstance(event, Partitioned)]
+        assert told in ([], [learner.held.counts(task + 1)])
         assert learner.held.stored <= learner.held.nbytes <= 2000
     counts = learner.held.counts(3)
     assert min(counts) > 0
