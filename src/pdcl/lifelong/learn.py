@@ -63,8 +63,8 @@ def learn(
     audit: str | Path | None = None,
     audit_share: float = 0.1,
     audit_budget: int | None = None,
-    collate: Collate | None = None,
     on_violation: str = REPORT,
+    collate: Collate | None = None,
 ) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)

@@ -20,6 +20,7 @@ from pdcl.trees import flatten
 
 # Of past entries only the worst broken tolerances are kept, so that an entry's size doesn't grow with the tasks.
 WORST = 5
+ROWS = 12
 
 
 class Hashes:
@@ -161,6 +162,12 @@ def _with_settings(entry: dict[str, Any], known: list[dict[str, Any]]) -> dict[s
 
 
 def _shortened(result: dict[str, Any]) -> dict[str, Any]:
+    """What stays of a result once a newer one is there: of many tasks those that are worst off."""
+    table = result.get("promises")
+    if table is not None and len(table["rows"]) > ROWS:
+        rows = table["rows"]
+        worst = sorted(range(len(rows)), key=lambda k: -(rows[k]["over"] or 0.0))[:ROWS]
+        result = {**result, "promises": {**table, "rows": [rows[k] for k in sorted(worst)]}}
     over = result.get("over_tolerance", [])
     if len(over) <= WORST:
         return result
