@@ -17,7 +17,7 @@ import pdcl
 from pdcl.errors import UsageError
 from pdcl.learners.catalog import method
 from pdcl.storage.serialize import same
-from pdcl.training.events import Event, Stepped
+from pdcl.training.events import Event, Partitioned, Stepped
 from pdcl.trees import Tree
 
 READY = (
@@ -138,7 +138,7 @@ LIMITS = {"tolerance": "*:+5pt, new:20%", "memory": 40, "guard": 2, "witness": 2
 
 def test_guards_and_witnesses_of_sequences_steer_and_judge(tmp_path: Path) -> None:
     whole = taught(made("pdcl", LIMITS), "ragged dict", range(3))
-    assert [len(whole.held["x"]["input_ids"]), whole.held["role"].bincount().tolist()] == [40, [32, 4, 4]]
+    assert [len(whole.held["x"]["input_ids"]), whole.held["role"].bincount().tolist()] == [40, [28, 6, 6]]
     assert [promise.task for promise in whole.promises.rows] == ["0", "1", "2"]
     saved = taught(made("pdcl", LIMITS), "ragged dict", range(2)).save(tmp_path / "model")
     loaded = taught(pdcl.load(saved, network=Bag()), "ragged dict", range(2, 3))
@@ -158,7 +158,10 @@ def test_bytes_bound_what_sequences_take_and_every_task_keeps_some(name: str) ->
     learner = taught(made(name, {"memory": "2KB"}), "ragged", range(1))
     for task in (1, 2):
         words, labels = sentences(task)
-        learner.learn([each.repeat(3) for each in words], labels, epochs=1)
+        heard: list[Event] = []
+        learner.learn([each.repeat(3) for each in words], labels, epochs=1, listener=heard.append)
+        told = [event.counts for event in heard if isinstance(event, Partitioned)]
+        assert told in ([], [learner.held.counts(task + 1)])
         assert learner.held.stored <= learner.held.nbytes <= 2000
     counts = learner.held.counts(3)
     assert min(counts) > 0
