@@ -1,5 +1,6 @@
 """What the documents tell a reader to type does what they say."""
 
+import json
 import re
 import subprocess
 import sys
@@ -39,6 +40,22 @@ def test_the_method_of_contributing_keeps_the_contract():
     space = {"__name__": "contributed"}
     exec(blocks("CONTRIBUTING.md")[0].replace('@pdcl.register("newest"', '@pdcl.register("newest-checked"'), space)
     check_learner(space["Newest"])
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_rules_of_the_document_are_short_and_run_from_the_command_line(number, tmp_path):
+    """Each of a dual rule, a partition rule and a buffer policy, as a reader would run it."""
+    code = blocks("docs/rules.md")[number]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
+    text = (ROOT / "docs/rules.md").read_text(encoding="utf-8").split(code)[1]
+    line = re.search(r"^    pdcl (run .*)$", text, re.MULTILINE)[1]
+    call = [sys.executable, "-m", "pdcl", *line.split(), "--epochs", "1", "--memory", "30", "--out", "runs"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "next: pdcl results runs" in done.stdout
+    (config,) = (tmp_path / "runs").glob("*/config.json")
+    assert line.split()[-1] in json.loads(config.read_text(encoding="utf-8"))["options"][line.split()[-2][2:]]["value"]
 
 
 def test_every_document_that_is_linked_is_there():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pdcl.core.lagrangian import Lagrangian as Lagrangian
     from pdcl.core.objective import Objective as Objective
+    from pdcl.duality.rules import register_rule as register_rule
     from pdcl.duality.tolerance import Fixed as Fixed
     from pdcl.duality.tolerance import PerTask as PerTask
     from pdcl.duality.tolerance import Relative as Relative
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
     from pdcl.promises.table import Promises as Promises
+    from pdcl.running.by_name import learner as learner
     from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
     from pdcl.running.run import run as run
@@ -52,8 +54,10 @@ _HOMES = {
     "from_tasks": "streams.task_list",
     "gate": "verdict.gate",
     "prices": "verdict.prices",
+    "learner": "running.by_name",
     "load": "running.load",
     "register": "learners.catalog",
+    "register_rule": "duality.rules",
     "register_stream": "streams.catalog",
     "run": "running.run",
     "split": "streams.class_split",
@@ -64,6 +68,10 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from pdcl.storage.version import own_version
+
+        return own_version()
     if name not in _HOMES:
         raise AttributeError(f"module 'pdcl' has no attribute {name!r}")
     home, _, other = _HOMES[name].partition(":")

@@ -37,6 +37,10 @@ class StateError(RecordError):
     """A saved state can't be written, read or used. What was saved before is untouched."""
 
 
+class Damaged(StateError):
+    """A saved state is provably not what was written: a part is missing, cut or changed."""
+
+
 class Locked(RecordError):
     """Another process writes here."""
 

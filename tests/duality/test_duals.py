@@ -20,27 +20,9 @@ def w1(epsilon, steps, lr=0.1, dual_lr=0.5, decay=0.0):
     return path
 
 
-def test_w1_alternating_trajectory():
-    expected = [(2, 1.875), (1.25, 2.53125), (0.7671875, 2.70053833), (0.59938615, 2.75517021)]
-    for step, exact in zip(w1(0.25, 4), expected, strict=True):
-        assert step == pytest.approx(exact, abs=5e-9)
-
-
-def test_w1_solution():
-    theta, dual = w1(0.25, 2000)[-1]
-    assert (theta, dual) == pytest.approx((0.5, 3.0), abs=1e-10)
-    assert (theta - 2) ** 2 == pytest.approx(2.25, abs=1e-10)
-
-
-def test_w1_decay_loosens_the_tolerance_by_kappa_lambda():
-    theta, dual = w1(0.25, 2000, decay=0.1)[-1]
-    assert dual == pytest.approx(1.98605446, abs=5e-9)
-    assert theta**2 - 0.25 == pytest.approx(0.19860545, abs=5e-9)
-    assert effective_tolerance(0.25, torch.tensor(dual), 0.1).item() == pytest.approx(theta**2, abs=1e-7)
-
-
-def test_w1_an_inactive_constraint_stays_at_exactly_zero():
-    assert all(dual == 0.0 for _, dual in w1(5.0, 200))
+def test_decay_relaxes_a_tolerance_by_itself_times_the_dual():
+    assert effective_tolerance(0.25, 2.0, 0.1) == pytest.approx(0.45)
+    assert effective_tolerance(0.25, torch.tensor([2.0, 0.0]), 0.1).tolist() == pytest.approx([0.45, 0.25])
 
 
 @given(
@@ -73,15 +55,6 @@ def test_nupi_answers_a_jump_at_once_and_forgets_it_when_it_is_over():
     integral, duals = nupi(integral, calm, lr=0.02, gain=0.5)
     assert integral.item() == pytest.approx(0.038)
     assert duals.item() == 0.0
-
-
-def test_nupi_reaches_the_solution_of_w1():
-    theta, integral = torch.tensor(2.0, dtype=DOUBLE), torch.tensor(0.0, dtype=DOUBLE)
-    dual = integral
-    for _ in range(4000):
-        theta = theta - 0.05 * (2 * (theta - 2) + 2 * dual * theta)
-        integral, dual = nupi(integral, theta**2 - 0.25, lr=0.1, gain=0.5)
-    assert (theta.item(), dual.item()) == pytest.approx((0.5, 3.0), abs=1e-8)
 
 
 def history(epsilon, dual_lr):

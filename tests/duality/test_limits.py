@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdcl import PDCL
-from pdcl.duality import Fixed, Lagrangian, Limits, PerTask, Relative, Rise, as_limits, describe_limits
+from pdcl.core.lagrangian import Lagrangian
+from pdcl.duality import Fixed, Limits, PerTask, Relative, Rise, as_limits, describe_limits
 from pdcl.duality.limits import judged
 from pdcl.promises import Limit
 
@@ -122,7 +123,8 @@ def test_points_reach_the_dual_ascent():
         lagrangian.loss(torch.ones(1), torch.tensor([1]))
 
 
-def test_a_learner_takes_points_and_stands_in_for_what_it_has_not_reached_yet():
-    learner = PDCL(tolerance="+2pt", memory=20)
-    assert learner.limit == Rise(2)
-    assert learner.current_tolerance() == pytest.approx(0.02)
+def test_a_learner_takes_points_and_limits_by_name():
+    tolerances = PDCL(tolerance={"legacy": "+2pt", "*": 0.3}, memory=20).new_core(20).tolerances
+    tolerances.names[:] = ["legacy", "2026-12"]
+    assert [tolerances.of(0), tolerances.of(1)] == [Rise(2), Fixed(0.3)]
+    assert [tolerances.unit(0), tolerances.unit(1)] == ["error", "loss"]

@@ -1,4 +1,4 @@
-"""Prices: Theorem 1 as arithmetic. That duals are such prices is tested on solved problems, in test_primal_dual.py."""
+"""Prices: Theorem 1 as arithmetic. That duals are such prices is tested on solved problems, in tests/core."""
 
 import doctest
 import importlib

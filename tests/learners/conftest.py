@@ -30,7 +30,8 @@ def learner(stream: Stream) -> Trained:
     """A learner of this name, prepared for the stream but not trained."""
 
     def make(name: str, **options: Any) -> Learner:
-        made: Learner = method(name).load()(network=options.pop("network", "mlp:16"), **options)
+        plain = {"optimizer": "sgd", "lr": 0.1, "keep_optimizer": False}
+        made: Learner = method(name).load()(network=options.pop("network", "mlp:16"), **{**plain, **options})
         made.prepare(stream.spec)
         return made
 

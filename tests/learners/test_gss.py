@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.learners.gss import GSS, draw_some, duels
+from pdcl.learners.gss import GSS, POOL, draw_some, duels
 from pdcl.streams.task_list import from_tasks
 from pdcl.training.batches import batches
 
@@ -83,6 +83,33 @@ def test_of_two_who_take_a_slot_the_later_stays() -> None:
     slots, winners = duels(torch.tensor([2.0]), torch.full((50,), 1e-9), torch.Generator().manual_seed(0))
     assert slots.tolist() == [0]
     assert winners.tolist() != [0]
+
+
+def test_a_convolutional_network_fills_an_empty_memory_and_then_compares_with_a_pool_of_it(monkeypatch) -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(60, 1, 8, 8), torch.randint(4, (60,))
+    stream = from_tasks([(x, y, x, y)])
+    learner = GSS("cnn", memory=30, references=8)
+    learner.prepare(stream.spec)
+    compared = []
+    own = GSS.cosines
+    monkeypatch.setattr(GSS, "cosines", lambda self, g, slots: compared.append(len(slots)) or own(self, g, slots))
+    for batch in batches(stream.tasks[0].data, 0, 5, torch.arange(60), learner.place):
+        learner.step(batch)
+    assert len(learner.held) == 30
+    assert compared[0] == 0
+    assert max(compared) <= POOL * 5
+
+
+def test_every_stored_sample_is_as_likely_to_be_in_the_pool() -> None:
+    made = GSS("cnn", memory=20, references=2)
+    x, y = torch.randn(20, 1, 8, 8), torch.randint(4, (20,))
+    made.prepare(from_tasks([(x, y, x, y)]).spec)
+    made.held.append(x=x, y=y, task=torch.zeros(20), id=torch.arange(20), score=torch.ones(20))
+    counts = sum(made._pool(2).float() for _ in range(2000))
+    # Binomial(2000, 4/20): five standard deviations are 90.
+    assert counts.sum() == 2000 * POOL * 2
+    assert (counts - 400).abs().max() < 90
 
 
 def test_unknown_gate_is_refused(learner) -> None:

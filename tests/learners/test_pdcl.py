@@ -5,10 +5,9 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
 import pdcl
-from pdcl.core.lagrangian import Lagrangian
+from pdcl.duality.rules import rule
 from pdcl.errors import UsageError
 from pdcl.learners.pdcl import PDCL
 from pdcl.learners.plain import Finetune
@@ -16,6 +15,16 @@ from pdcl.streams.catalog import load
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, ToleranceSet, Warned
 from pdcl.training.loop import Loop, Position
 from pdcl.training.schedule import Schedule
+
+# The paper's problem, by plain descent: no base weight, no drift, nothing held back.
+PAPER = {
+    "base": 0.0, "constrain": "loss", "guard": 0, "witness": 0, "optimizer": "sgd", "keep_optimizer": False, "lr": 0.1,
+    "replay": 10,
+}  # fmt: skip
+
+
+def paper(network, **options):
+    return PDCL(network, **{**PAPER, **options})
 
 
 def synthetic(**options):
@@ -25,7 +34,7 @@ def synthetic(**options):
 def learned(stream, epochs=2, batch=10, **options):
     """A learner that has been through the stream, with the events it spoke of."""
     events = []
-    learner = PDCL("mlp:16", **{"memory": 30, "lr": 0.1, "tolerance": 0.05, **options})
+    learner = paper("mlp:16", **{"memory": 30, "lr": 0.1, "tolerance": 0.05, **options})
     learner.prepare(stream.spec)
     history = Loop(learner, stream, Schedule(epochs, batch), events.append).run()
     return learner, history, events
@@ -45,7 +54,7 @@ def weights_of(learner):
 def test_what_is_replayed_estimates_the_weighted_losses_without_bias(level, constrain, estimator):
     """z-test of 1,500 draws against the full sum at fixed duals and weights; |z| < 4.2 fails once in 4·10⁴."""
     stream = synthetic()
-    learner = PDCL("mlp:16", memory=30, lr=0.1, tolerance=0.05, level=level, constrain=constrain, estimator=estimator)
+    learner = paper("mlp:16", memory=30, lr=0.1, tolerance=0.05, level=level, constrain=constrain, estimator=estimator)
     learner.prepare(stream.spec)
     Loop(learner, replaced(stream, 2), Schedule(1, 10)).run()
     learner.begin(stream.tasks[2], 10)
@@ -76,43 +85,11 @@ def replaced(stream, tasks):
 def test_a_tolerance_that_never_binds_leaves_plain_training_to_the_bit():
     stream = synthetic()
     free, _, _ = learned(stream, tolerance=1e9)
-    plain = Finetune("mlp:16", lr=0.1)
+    plain = Finetune("mlp:16", optimizer="sgd", keep_optimizer=False, lr=0.1)
     plain.prepare(stream.spec)
     Loop(plain, stream, Schedule(2, 10)).run()
     assert torch.equal(weights_of(free), weights_of(plain))
     assert free.final_duals()[:-1] == [0.0, 0.0]
-
-
-def test_the_duals_are_those_of_a_hand_written_loop_on_the_lagrangian():
-    """The same ten lines that a user would write around `pdcl.Lagrangian`, with the whole memory replayed."""
-    stream = synthetic(tasks=2)
-    _, _, events = learned(
-        stream, epochs=3, batch=60, memory=40, partition="uniform", primal_steps=1, estimator="stratified",
-        replay=4000, normalise=False, lr=0.05, dual_lr=0.5,
-    )  # fmt: skip
-    start = PDCL("mlp:16", memory=40, lr=0.05, tolerance=0.05, partition="uniform")
-    start.prepare(stream.spec)
-    Loop(start, replaced(stream, 1), Schedule(3, 60)).run()
-
-    network, past, task = start.model, start.held, stream.tasks[1]
-    x_past, y_past = past["x"].clone(), past["y"].clone()
-    lagrangian = Lagrangian(tolerance=0.05, dual_lr=0.5)
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.05)
-    x_new, y_new = task.data.fetch(torch.arange(len(task.data)))
-    ids = torch.cat([torch.full((len(y_new),), -1), torch.zeros(len(y_past), dtype=torch.long)])
-    for _ in range(3):
-        losses = nn.functional.cross_entropy(
-            network(torch.cat([x_new, x_past])), torch.cat([y_new, y_past]), reduction="none"
-        )
-        optimiser.zero_grad()
-        lagrangian.loss(losses, ids).backward()
-        optimiser.step()
-        with torch.no_grad():
-            after = nn.functional.cross_entropy(network(x_past), y_past, reduction="none")
-        lagrangian.ascend(after, torch.zeros(len(y_past), dtype=torch.long))
-    by_learner = [event.duals[0] for event in of_kind(events, DualsMoved)]
-    assert len(by_learner) == 3
-    assert by_learner[-1] == pytest.approx(float(lagrangian.duals[0]), rel=0.03)
 
 
 def test_the_harder_past_task_gets_the_larger_dual_and_more_memory():
@@ -137,7 +114,7 @@ def test_memory_is_full_exactly_and_divided_as_announced():
 
 def test_duals_stay_with_their_samples_when_memory_is_refilled():
     stream = synthetic(tasks=3)
-    learner = PDCL("mlp:16", memory=30, lr=0.1, tolerance=0.01, level="sample", selection="dual", dual_lr=0.5)
+    learner = paper("mlp:16", memory=30, lr=0.1, tolerance=0.01, level="sample", selection="dual", dual_lr=0.5)
     learner.prepare(stream.spec)
     loop = Loop(learner, stream, Schedule(2, 10))
     seen = {}
@@ -157,11 +134,16 @@ def test_duals_stay_with_their_samples_when_memory_is_refilled():
 
 
 @pytest.mark.parametrize("partition", ["uniform", "affine", "generalization"])
-@pytest.mark.parametrize("selection", ["uniform", "dual"])
-def test_every_partition_and_selection_works_at_both_levels(partition, selection):
-    for level in ("task", "sample"):
-        _, history, _ = learned(synthetic(), partition=partition, selection=selection, level=level)
-        assert sum(history.partitions[-1]) == 30
+@pytest.mark.parametrize(("level", "selection"), [("task", "uniform"), ("sample", "dual")])
+def test_memory_is_divided_as_its_rule_says_of_the_duals_found(partition, level, selection):
+    options = {"partition": partition, "selection": selection, "level": level, "dual_lr": 0.5, "tolerance": 0.01}
+    learner, _, events = learned(synthetic(), **options)
+    stored = []
+    for event in of_kind(events, Partitioned):
+        assert event.counts == rule("partition", partition).counts(event.duals, 30, [*stored, 60])
+        stored = event.counts
+    assert learner.held.counts(3) == stored
+    assert min(learner.final_duals()) > 0
 
 
 def test_classes_are_balanced_within_a_task_unless_told_otherwise():
@@ -174,7 +156,7 @@ def test_a_relative_tolerance_speaks_of_the_stored_samples_and_says_when_it_chan
     memory = learner.held
     for task in range(3):
         mean = float(memory["reference"][memory["task"] == task].mean())
-        assert learner.core.tolerances[task] == pytest.approx(max(1.1 * mean, 0.02), rel=1e-5)
+        assert learner.core.tolerances.values[task] == pytest.approx(max(1.1 * mean, 0.02), rel=1e-5)
     told = of_kind(events, ToleranceSet)
     assert {event.constrained for event in told} == {0, 1, 2}
     for event in told:
@@ -184,7 +166,7 @@ def test_a_relative_tolerance_speaks_of_the_stored_samples_and_says_when_it_chan
 
 def test_an_unlucky_last_step_does_not_loosen_a_relative_tolerance():
     stream = synthetic(tasks=1)
-    learner = PDCL("mlp:16", memory=20, lr=0.1, tolerance="1.1x>=0.0001")
+    learner = paper("mlp:16", memory=20, lr=0.1, tolerance="1.1x>=0.0001")
     learner.prepare(stream.spec)
     loop = Loop(learner, stream, Schedule(8, 10))
     steady = []
@@ -197,18 +179,18 @@ def test_an_unlucky_last_step_does_not_loosen_a_relative_tolerance():
 
     loop.keep = spoil
     loop.run()
-    assert learner.core.tolerances[0] < 3 * steady[0]
+    assert learner.core.tolerances.values[0] < 3 * steady[0]
 
 
 def test_a_tolerance_in_error_rate_is_measured_as_error_and_descends_on_loss():
-    learner, _, events = learned(synthetic(), tolerance="10%", dual_lr=1.0, partition="uniform")
+    learner, _, events = learned(synthetic(), tolerance="10%", dual="ascent:lr=1", partition="uniform")
     moved = of_kind(events, DualsMoved)
     held = {1: 30, 2: 15}
     assert moved
     for event in moved:
         wrong = [(slack + 0.1) * held[event.task] for slack in event.slacks]
         assert wrong == pytest.approx([round(count) for count in wrong], abs=1e-6)
-    assert learner.core.tolerances == [0.1] * 3
+    assert learner.core.tolerances.values == [0.1] * 3
 
 
 def test_a_tolerance_out_of_reach_is_reported_with_what_was_reached():
@@ -220,50 +202,15 @@ def test_a_tolerance_out_of_reach_is_reported_with_what_was_reached():
     assert found[0].reached == pytest.approx(found[0].tolerance + found[0].slack)
 
 
-def test_memory_beyond_the_looks_is_measured_by_a_stratified_sample():
-    learner, _, events = learned(synthetic(size=120), memory=200, slack_samples=24)
-    assert not learner.core.gauge.whole
-    assert learner.core.gauge.looked_at.sum() <= 24 + 3
-    assert (learner.core.gauge.looked_at >= 1).all()
-    assert all(math.isfinite(s) for event in of_kind(events, DualsMoved) for s in event.slacks)
-
-
-@pytest.mark.parametrize(("slack", "level"), [("batch", "task"), ("batch", "sample"), ("ema", "task")])
-def test_slacks_from_batches_and_smoothed_ones_move_duals_too(slack, level):
-    _, _, events = learned(synthetic(), slack=slack, level=level, tolerance=0.01, epochs=3)
-    assert max(event.duals[0] for event in of_kind(events, DualsMoved)) > 0
-
-
 def test_networks_with_batch_statistics_see_the_past_even_at_no_weight():
     stream = load("digits")
-    learner = PDCL("cnn:4", memory=30, lr=0.05, tolerance=1e9)
+    learner = paper("cnn:4", memory=30, lr=0.05, tolerance=1e9)
     learner.prepare(stream.spec)
     Loop(learner, replaced(stream, 1), Schedule(1, 32)).run()
     learner.begin(stream.tasks[1], 4)
     drawn = learner.core.draw(learner.replay)
     assert len(drawn.slots) == learner.replay
     assert float(drawn.weights.abs().sum()) == 0
-
-
-def test_duals_can_be_kept_between_tasks_and_answer_in_proportion():
-    _, history, _ = learned(synthetic(), warm=True, gain=0.5, tolerance=0.01)
-    assert all(len(row) == j + 1 for j, row in enumerate(history.duals))
-    cold, warm = learned(synthetic(), tolerance=0.01), learned(synthetic(), tolerance=0.01, warm=True)
-    assert warm[1].duals != cold[1].duals
-
-
-def test_decay_relaxes_the_tolerance_by_itself_times_the_dual():
-    """At a fixed point with λ > 0, slack = κ λ. Full batches of a convex problem come close to it."""
-    stream = synthetic(tasks=2, separation=2.0, shared_classes=True, contradictions=20)
-    learner = PDCL(
-        "linear", memory=200, lr=0.2, tolerance=0.3, decay=0.5, dual_lr=0.1, primal_steps=2, replay=400,
-        estimator="stratified", partition="uniform",
-    )  # fmt: skip
-    learner.prepare(stream.spec)
-    Loop(learner, stream, Schedule(800, 1000)).run()
-    dual, slack = learner.final_duals()[0], float(learner.core.slacks[-1][0])
-    assert dual > 0.05
-    assert slack == pytest.approx(0.5 * dual, rel=0.1)
 
 
 def test_bp_falls_back_to_even_shares_with_a_word_when_memory_is_small():
@@ -323,7 +270,7 @@ def test_any_loss_and_score_per_sample_can_be_learned():
     random = torch.Generator().manual_seed(0)
     x = torch.randn(100, 4, generator=random)
     stream = pdcl.from_tasks([(x[:50], x[:50, :2]), (x[50:], x[50:, :2])], kind="regression")
-    learner = PDCL("mlp:32", memory=20, lr=0.01, optimizer="adam", tolerance="20%", objective=goal)
+    learner = paper("mlp:32", memory=20, lr=0.01, optimizer="adam", tolerance="20%", objective=goal)
     result = pdcl.run(stream, learner, epochs=30, batch=10)
     assert result.mean_accuracy > 0.5
 
@@ -332,18 +279,18 @@ def test_any_loss_and_score_per_sample_can_be_learned():
     ("options", "words"),
     [
         ({"level": "tasks"}, "level='tasks' is unknown; choose one of task, sample"),
-        ({"alpha": 1.5}, "alpha=1.5 must lie between 0 and 1"),
+        ({"partition": "affine", "alpha": 1.5}, "alpha=1.5 must lie between 0 and 1"),
         ({"dual_lr": -1.0}, "dual_lr=-1.0 must not be negative"),
         ({"tolerance": -0.1}, "-0.1"),
         ({"dual_steps": 0}, "at least 1"),
-        ({"replay": 0}, "replay=0 must be at least 1"),
+        ({"replay": 0}, "replay=0 must lie between 1 and 65536"),
         ({"optimizer": "sdg"}, "choose one of sgd, adam, adamw"),
         ({"lr": 0.0}, "lr=0.0 must be positive"),
     ],
 )
 def test_options_out_of_range_are_refused_by_name(options, words):
     with pytest.raises((UsageError, ValueError), match=words.replace("(", r"\(")):
-        PDCL("mlp:8", **options)
+        paper("mlp:8", **options)
 
 
 def test_memory_below_the_number_of_tasks_is_refused_before_training():
@@ -378,7 +325,7 @@ def test_what_if_moves_every_constraint_of_a_task_by_as_much_as_it_says(level):
     learner, _, _ = learned(synthetic(tasks=2), level=level)
     learner.core.begin(60, 10)
     before = learner.core.duals.tolerances.clone()
-    learner.core.loosen(1, 0.05)
+    learner.core.tolerances.loosen(1, 0.05)
     learner.core.begin(60, 10)
     moved = learner.core.duals.tolerances - before
     assert moved[0].tolist() == pytest.approx([0.05 * (k == 1) for k in learner.core.sets.tasks.tolist()])

@@ -94,7 +94,7 @@ def outcome() -> Outcome:
 def outcome_of(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]], bytes]:
     """What two equal runs must agree on: the result but its cost, the events but their time, what memory holds."""
     result = json.loads((run / "result.json").read_text())
-    del result["cost"]
+    del result["cost"], result["sha256"]
     events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
     snapshot = run / "memory.safetensors"
     stripped = [{key: value for key, value in event.items() if key != "time"} for event in events]

@@ -161,3 +161,45 @@ def test_a_diverging_task_leaves_the_learner_as_it_was(blobs: Any) -> None:
         learner.learn(x * 1e36, y[::-1].copy(), epochs=3)
     assert same(learner.state_dict(), before)
     assert len(learner.lineage.entries) == 1
+
+
+@pytest.mark.parametrize("ending", list(ENDINGS))
+def test_a_failed_save_says_which_state_is_there_and_the_same_learner_saves_again(
+    ending: str, tmp_path: Path, faults: Any, blobs: Any
+) -> None:
+    learner = pdcl.PDCL("linear", memory=10)
+    learner.learn(*blobs(["a", "b"]), epochs=1)
+    learner.save(tmp_path / "model")
+    learner.learn(*blobs(["c"]), epochs=1)
+    point, said = 0, set()
+    while True:
+        point += 1
+        directory = tmp_path / f"m{point}"
+        _copied(tmp_path / "model", directory)
+        faults.arm(point, ENDINGS[ending])
+        try:
+            learner.save(directory)
+            break
+        except StateError as error:
+            told = str(error)
+        faults.arm(None, OSError)
+        new = pdcl.load(directory).tasks_learned == 2
+        assert ("untouched" in told) == (not new), f"{told} (at {point})"
+        said.add(new)
+        learner.save(directory)
+        assert pdcl.load(directory).tasks_learned == 2
+    assert said == {False, True}
+
+
+def test_a_crash_while_the_old_state_moves_away_loses_neither(tmp_path: Path, faults: Any) -> None:
+    points = _points_of_a_write(tmp_path / "counted", faults)
+    for point in range(1, points + 1):
+        vault = Vault(tmp_path / f"{point}", "checkpoint")
+        vault.write(_parts(1), {"n": 1})
+        vault.write(_parts(2), {"n": 2})
+        _attempt(vault, faults, point, "crash")
+        # No JSON: this write is refused once it has finished what the crash left.
+        with pytest.raises(TypeError):
+            vault.write(_parts(4), {"n": object()})
+        now, before = vault.read(), Vault(vault.path / "previous", "checkpoint").read()
+        assert (now.about["n"], before.about["n"]) in {(2, 1), (3, 2)}, point

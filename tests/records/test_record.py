@@ -14,7 +14,8 @@ import torch
 
 from pdcl.errors import PdclError, RecordError, RunFinished, RunUnfinished, UsageError
 from pdcl.records import Record, read_config, read_events, read_result, run_name
-from pdcl.records.writing import dumps, write_whole
+from pdcl.records.writing import dumps
+from pdcl.storage.disk import write_whole
 from pdcl.training.events import Event, Stepped, Warned
 
 
@@ -224,8 +225,8 @@ def test_json_is_strict_and_numbers_that_are_not_finite_become_null(tmp_path, fa
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path):
     path = tmp_path / "result.json"
     path.write_text("old")
-    with pytest.raises(UnicodeEncodeError):
-        write_whole(path, "new \ud800")
+    with pytest.raises(TypeError):
+        write_whole(path, "new, but no bytes")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["result.json"]
 

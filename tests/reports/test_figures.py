@@ -9,8 +9,10 @@ from pdcl.errors import UsageError
 from pdcl.records import scan
 from pdcl.reports.figures import style
 from pdcl.reports.figures.drawing import draw
-from pdcl.reports.figures.runs import zeta
-from pdcl.reports.figures.sweeps import amount, varied
+from pdcl.reports.figures.limits import far_behind
+from pdcl.reports.figures.runs import tight_right_loose, zeta
+from pdcl.reports.figures.selecting import main_runs, partitioned_by_dual
+from pdcl.reports.figures.sweeps import amount, varied, versus_memory
 
 PLOTS = (
     "zeta",
@@ -20,6 +22,7 @@ PLOTS = (
     "distance-digits",
     "map-digits",
     "duals-digits",
+    "sweeps",
 )
 
 
@@ -30,6 +33,8 @@ def test_every_plot_with_data_comes_in_three_formats_and_the_rest_is_named(real_
             assert (tmp_path / f"{name}.{form}").read_bytes().startswith(start)
     said = capsys.readouterr().out
     assert "left out alpha-digits: no two groups" in said
+    assert "left out partitioning: pdcl0 and pdcl" in said
+    assert "pdcl, memory 50, seed 0" in (tmp_path / "partition-digits.svg").read_text()
     assert said.splitlines()[-1].startswith("next: pdcl report ")
 
 
@@ -45,6 +50,57 @@ def test_runs_that_differ_in_one_option_make_a_sweep(tmp_path, fake_run, monkeyp
     names = {path.stem for path in drawn.paths}
     assert {"tolerance-digits", "alpha-digits"} <= names
     assert {"map-digits", "duals-tolerance-digits"} <= drawn.skipped.keys()
+
+
+def test_ablations_stay_out_of_sweeps(tmp_path, fake_run):
+    for seed in range(2):
+        for memory in (50, 100):
+            fake_run(tmp_path, seed=seed, memory=memory)
+        for value in (0.1, 0.9):
+            fake_run(tmp_path, seed=seed, options={"alpha": value})
+        fake_run(tmp_path, seed=seed, stream_options={"noise": 0.1})
+    found = main_runs(scan(tmp_path))
+    assert [(member.label, member.first.memory, len(member.rows)) for member in found] == [
+        ("pdcl", 50, 2), ("pdcl", 100, 2),
+    ]  # fmt: skip
+
+
+def test_the_right_tolerance_is_the_most_accurate_one(tmp_path, fake_run):
+    for value, accuracy in ((0.001, 0.5), (0.01, 0.6), (0.1, 0.9), (1.0, 0.4)):
+        fake_run(tmp_path, accuracy, options={"tolerance": value})
+    line = varied(scan(tmp_path), "tolerance")[0]
+    assert tight_right_loose(line) == {0.001: "tight", 0.1: "right", 1.0: "loose"}
+    assert tight_right_loose({0.001: line[0.001], 1.0: line[1.0]}) == {0.001: "tight and right", 1.0: "loose"}
+
+
+def test_two_seeds_never_blow_up_an_axis(tmp_path, fake_run):
+    for memory in (50, 100):
+        fake_run(tmp_path, 0.80, seed=0, memory=memory)
+        fake_run(tmp_path, 0.90, seed=1, memory=memory)
+    made = versus_memory(main_runs(scan(tmp_path)), "accuracy")
+    low, high = made.axes[0].get_ylim()
+    assert 79 < low < 80
+    assert 90 < high < 91
+    # Student's interval for these two runs is ± 64 points.
+    bars = [segment for line in made.axes[0].collections for segment in line.get_segments()]
+    assert all(abs(end - start) < 1e-9 for (_, start), (_, end) in bars)
+
+
+def test_a_method_far_behind_is_a_note_and_the_rest_fill_the_axis():
+    lines = {"er": [88, 90], "pdcl": [91, 93], "ring": [89, 92], "agem": [20, 30]}
+    assert far_behind(lines) == ["agem"]
+    assert far_behind({label: [-v for v in values] for label, values in lines.items()}, worse=max) == ["agem"]
+    assert far_behind({"er": [88, 90], "pdcl": [91, 93], "ring": [85, 87]}) == []
+    assert far_behind({"er": [20, 21], "pdcl": [91, 93]}) == []
+
+
+def test_a_partition_is_shown_of_a_method_that_follows_its_duals(tmp_path, fake_run):
+    fake_run(tmp_path, 0.99, method="er")
+    fake_run(tmp_path, 0.95, method="pdcl0", options={"partition": "uniform"})
+    fake_run(tmp_path, 0.40, method="pdcl-s", options={"partition": "affine", "level": "sample"})
+    assert partitioned_by_dual(main_runs(scan(tmp_path))).first.method == "pdcl-s"
+    fake_run(tmp_path, 0.30, method="pdcl", options={"partition": "affine", "level": "task"})
+    assert partitioned_by_dual(main_runs(scan(tmp_path))).first.method == "pdcl"
 
 
 def test_a_figure_drawn_twice_is_the_same_file(tmp_path):

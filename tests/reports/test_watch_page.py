@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -77,4 +78,30 @@ def test_a_hostile_run_shows_as_text_and_two_runs_compare(tmp_path, fake_run, lo
         assert seen.page.evaluate("window.broken") is None
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390
         assert seen.said == []
+        assert seen.outside == []
+
+
+def test_hostile_words_anywhere_in_a_run_stay_words(tmp_path, fake_run, look):
+    """Names of streams, options, tasks and classes, of the directory, and in messages about damage."""
+    run = fake_run(tmp_path, label=HOSTILE, seed=0)
+    content = json.loads((run / "config.json").read_text())
+    option = {HOSTILE: {"value": HOSTILE, "source": HOSTILE}}
+    (run / "config.json").write_text(json.dumps({**content, "stream": HOSTILE, "preset": HOSTILE, "options": option}))
+    events = [
+        {"time": 0, "event": "run_began", "tasks": 1, "epochs": 1, "labels": [HOSTILE]},
+        {"time": 1, "event": "task_began", "task": 0, "name": HOSTILE, "samples": 1, "steps": 1, "classes": [HOSTILE]},
+        {"time": 2, "event": "warned", "task": 0, "message": HOSTILE},
+    ]
+    (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    run.rename(tmp_path / HOSTILE)
+    (fake_run(tmp_path, seed=1) / "result.json").write_text(HOSTILE)
+    with look() as seen, serving(tmp_path) as address:
+        seen.open(address)
+        seen.page.wait_for_selector(".runs li .dot.unreadable")
+        seen.page.wait_for_selector(".runs li .dot.finished")
+        for place in range(2):
+            seen.page.locator(".runs li .pick").nth(place).click()
+            seen.page.wait_for_selector(".run-head h3")
+            seen.page.wait_for_timeout(1000)
+        assert seen.page.evaluate("window.broken") is None
         assert seen.outside == []

@@ -150,3 +150,58 @@ def test_a_group_on_both_sides_is_refused() -> None:
     x, y = numbered([0, 1] * 4)
     with pytest.raises(BadData, match="1 groups are in training and in test data \\(ann\\)"):
         split(x, y, test=(x, y), groups=["ann", "bob"] * 4, test_groups=["ann", "eve"] * 4)
+
+
+class Counted:
+    """A label that counts how often it is compared."""
+
+    compared = 0
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return hash(self.number)
+
+    def __eq__(self, other):
+        Counted.compared += 1
+        return self.number == other.number
+
+    def __lt__(self, other):
+        return self.number < other.number
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["by-number", "by-name"])
+def test_twice_as_many_classes_cost_about_twice_the_comparisons(named):
+    """Labels are looked up, never searched for: a search would take four times as many."""
+    counts = []
+    for classes in (200, 400):
+        labels = [Counted(i) for i in range(classes)]
+        y = np.asarray(labels * 4, dtype=object)
+        plan = [labels[i : i + 10] for i in range(0, classes, 10)] if named else None
+        Counted.compared = 0
+        split(np.zeros((len(y), 2), np.float32), y, tasks=plan, classes_per_task=10)
+        counts.append(Counted.compared)
+    assert counts[1] <= 2.5 * counts[0] + 100
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_task_holds_the_samples_of_its_classes_in_their_order(seed):
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 30, 400)
+    x = np.arange(400, dtype=np.float32)[:, None]
+    test = (x + 1000, random.integers(0, 30, 400))
+    plan = np.split(random.permutation(24), 6)
+    stream = split(x, y, test=test, tasks=[members.tolist() for members in plan])
+    for task, members in zip(stream.tasks, plan, strict=True):
+        for data, (inputs, labels) in ((task.data, (x, y)), (task.test, test)):
+            held = data.fetch(torch.arange(len(data)))[0]
+            assert held.flatten().tolist() == inputs[np.isin(labels, members)].flatten().tolist()
+
+
+def test_a_hundred_thousand_classes_are_split():
+    """Linear in classes and samples; where it was quadratic, this took many minutes."""
+    y = np.repeat(np.arange(100_000), 2)
+    stream = split(np.zeros((len(y), 1), np.float32), y, classes_per_task=1000)
+    assert len(stream.tasks) == 100
+    assert all(len(task.data) == len(task.test) == 1000 for task in stream.tasks)

@@ -164,6 +164,8 @@ def test_the_studies_of_the_documentation_are_sound() -> None:
     page = Path(__file__).parents[2] / "docs" / "studies.md"
     if not page.exists():
         pytest.skip("the documentation isn't here")
-    simple, full = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    simple, full, parts = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert len(parse(tomllib.loads(simple)).runs()) == 5 * (1 + 2 + 2)
     assert {run.label for run in parse(tomllib.loads(full)).runs()} == {"er", "pdcl", "pdcl-tight"}
+    # 2 methods, 2 values of α for pdcl, 2 methods at 2 sizes; five seeds each.
+    assert len(parse(tomllib.loads(parts)).runs()) == 5 * (2 + 2 + 4)

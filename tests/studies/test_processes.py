@@ -104,16 +104,19 @@ def test_a_killed_study_goes_on_and_ends_as_if_never_killed(tmp_path: Path) -> N
     assert len(table(whole)) == 6
 
 
-def test_a_study_that_is_asked_to_stop_ends_its_workers_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_study_that_is_asked_to_stop_ends_its_workers_and_says_how_to_go_on(
+    how: signal.Signals, code: int, tmp_path: Path
+) -> None:
     file, out = tmp_path / "slow.toml", tmp_path / "out"
     file.write_text(SLOW.replace("epochs = 12", "epochs = 5000"))
     words = command("study", file, "--out", out, "--workers", 1)
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         wait_for(lambda: len(list(out.glob("*/events.jsonl"))) >= 1, process)
         workers = children(process.pid)
-        process.terminate()
+        process.send_signal(how)
         said, _ = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert f"To go on: pdcl study {file}" in said
     assert not any(alive(worker) for worker in workers)
 
@@ -134,9 +137,12 @@ def results(out: Path) -> list[Path]:
 
 
 def table(out: Path) -> dict[str, object]:
-    """All results by run, without what they cost."""
+    """All results by run, without what they cost and the checksum of it all."""
     found = {path.parent.name: json.loads(path.read_text()) for path in results(out)}
-    return {name: {key: value for key, value in result.items() if key != "cost"} for name, result in found.items()}
+    return {
+        name: {key: value for key, value in result.items() if key not in ("cost", "sha256")}
+        for name, result in found.items()
+    }
 
 
 def children(process: int) -> list[int]:

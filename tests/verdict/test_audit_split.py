@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import pdcl
-from pdcl.errors import UsageError
+from pdcl.errors import PdclError, UsageError
 from pdcl.streams.audits import read_audit
 from pdcl.streams.hashes import sample_hashes
+from pdcl.streams.transform import Transform
 from pdcl.training.events import SetAside, TaskBegan
 
 
@@ -73,3 +74,38 @@ def test_the_same_call_again_sets_nothing_aside_twice(tmp_path):
         again = pdcl.PDCL("mlp:8", memory=20, seed=0, device="cpu")
         again.learn(*task(0), name="jan", epochs=1, audit=tmp_path / "a")
     assert len(read_audit(tmp_path / "a")) == 20
+
+
+def wrong(x, y):
+    """Calls that are refused, each at another place."""
+    return {
+        "test-of-another-shape": ((x, y), {"test": (x[:, :3], y)}),
+        "test-of-unknown-classes": ((x, y), {"test": (x, np.full(len(y), "owl"))}),
+        "not-finite": ((np.where(np.arange(len(x))[:, None] == 7, np.nan, x).astype(np.float32), y), {}),
+        "inputs-of-another-shape": ((x[:, :3], y), {}),
+        "a-late-transform": ((x, y), {"transform": Transform()}),
+        "no-epochs-at-all": ((x, y), {"epochs": -1}),
+        "infinitely-large": ((x * np.float32(1e37), y[::-1].copy()), {"epochs": 3}),
+    }
+
+
+@pytest.mark.parametrize("fault", wrong(*task(1)))
+@pytest.mark.parametrize("begun", [False, True], ids=["a-new-audit-set", "one-that-grows"])
+def test_a_refused_task_leaves_the_audit_set_as_it_was(fault, begun, learner, tmp_path):
+    place = tmp_path / "audit"
+    learner.learn(*task(0), name="jan", epochs=1, audit=place if begun else None)
+    before = (place / "samples.npz").read_bytes() if begun else None
+    data, options = wrong(*task(1))[fault]
+    with pytest.raises(PdclError):
+        learner.learn(*data, name="feb", **{"epochs": 1, **options}, audit=place)
+    now = (place / "samples.npz").read_bytes() if (place / "samples.npz").exists() else None
+    assert now == before
+
+
+def test_the_same_task_after_a_refusal_sets_the_same_samples_aside(learner, tmp_path):
+    x, y = task(0)
+    with pytest.raises(PdclError):
+        learner.learn(x, y, name="jan", epochs=-1, audit=tmp_path / "a")
+    learner.learn(x, y, name="jan", epochs=1, audit=tmp_path / "a")
+    pdcl.PDCL("mlp:8", memory=20, seed=0, device="cpu").learn(x, y, name="jan", epochs=1, audit=tmp_path / "b")
+    assert read_audit(tmp_path / "a").hash() == read_audit(tmp_path / "b").hash()

@@ -51,14 +51,15 @@ def start():
     """A learner that has learned the first two domains and remembers all of them."""
     stream = pdcl.from_tasks(domains())
     learner = pdcl.PDCL(
-        "linear", memory=2 * N + 20, tolerance=pdcl.Fixed(0.5), lr=0.5, dual_lr=0.5, replay=400, primal_steps=2,
+        "linear", memory=2 * N + 20, tolerance=pdcl.Fixed(0.5), optimizer="sgd", keep_optimizer=False, lr=0.5, base=0.0,
+        drift=0.0, witness=0, dual_lr=0.5, replay=400, primal_steps=2,
         estimator="stratified", partition="uniform", balance=False, device="cpu",
     )  # fmt: skip
     learner.prepare(stream.spec)
     for task in stream.tasks[:2]:
         Loop(learner, stream, Schedule(epochs=50, batch=N)).learn(task)
     assert learner.held.counts(2) == [N, N]
-    learner.core.tolerances[:] = TOLERANCES
+    learner.core.tolerances.values[:] = TOLERANCES
     return learner, stream
 
 

@@ -19,6 +19,7 @@ VERBS = {
     "results": "the numbers of many runs as one table",
     "report": "many runs as one self-contained HTML page",
     "figures": "the plots of a paper, as SVG, PDF and PNG",
+    "paper": "the claims of the paper, held to the runs of `pdcl study paper`",
     "watch": "a local page that follows runs while they happen",
     "tolerance": "measure what a stream's tasks can reach, and propose tolerances",
     "whatif": "re-solve a run's last task at other tolerances: did the price hold?",
@@ -38,9 +39,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     verb, rest = argv[0], argv[1:]
     if verb == "--version":
-        from importlib.metadata import version
+        from pdcl.storage.version import own_version
 
-        print(version("pdcl"))
+        print(f"pdcl {own_version()}")
         return 0
     if verb not in VERBS:
         near = difflib.get_close_matches(verb, VERBS, 1)

@@ -104,7 +104,8 @@ def _gate(asked: Gate) -> int:
 def _plan(asked: Gate) -> int:
     from pdcl.verdict.planning import plan_text
 
-    sys.stdout.write(plan_text(asked.audit, asked.by, asked.groups, asked.confidence, asked.looks, asked.max_error))
+    given = (asked.confidence, asked.looks, asked.max_error, asked.ledger)
+    sys.stdout.write(plan_text(asked.audit, asked.by, asked.groups, *given))
     return 0
 
 

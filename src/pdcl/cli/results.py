@@ -64,6 +64,10 @@ def _left_out(found: Survey) -> list[str]:
     lines = [f"Left out: {error}" for error in found.unreadable[:3]]
     if len(found.unreadable) > 3:
         lines.append(f"Left out: {len(found.unreadable) - 3} more that can't be read")
+    if bare := sum(not row.verified for row in found.rows):
+        lines.append(
+            f"Not verified: {bare} of {len(found.rows)} results have no checksum, as older versions wrote them"
+        )
     if found.unfinished:
         lines.append(f"Left out: {len(found.unfinished)} unfinished, such as {found.unfinished[0]} (`pdcl resume` it)")
     return lines

@@ -52,6 +52,8 @@ def main(argv: list[str]) -> int:
     stream_name, method_name, rest = argv[0], argv[1], gathered(argv[2:])
     _plug_in(rest)
     options, running = _options(stream_name, method_name, rest)
+    if running.seeds is not None and running.seeds < 1:
+        raise UsageError(f"--seeds {running.seeds} must be at least 1: seeds 0 to N−1 are run")
     if "seed" in options and running.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
     seeds = [options.pop("seed", 0)] if running.seeds is None else list(range(running.seeds))
@@ -90,15 +92,16 @@ def _options(stream: str, method: str, argv: list[str]) -> tuple[dict[str, Any],
     from pdcl.learners.catalog import method as find
     from pdcl.running.options import standing
     from pdcl.streams.catalog import find as find_stream
+    from pdcl.training.fields import read_tolerance
     from pdcl.training.schedule import Schedule
-    from pdcl.training.stated import read_limits
 
     entry, kind = find(method), find(method).load()
     find_stream(stream)
     defaults = standing(entry, stream, _value_of("--preset", argv), _value_of("--memory", argv))
     about = f"{(kind.__doc__ or '').splitlines()[0]} On the stream {stream!r}."
     found = parse([Running, kind, Schedule], defaults, argv, f"pdcl run {stream} {method}", about)
-    read_limits(found.get("tolerance"))
+    if "tolerance" in found:
+        read_tolerance(found["tolerance"])
     running = Running(**{name: found.pop(name) for name in list(found) if name in Running.__dataclass_fields__})
     return found, running
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from pdcl.errors import UsageError
+from pdcl.errors import Interrupted, UsageError
 from pdcl.studies import LocalProcesses, Outcome, RunSpec, Study, execute, load, shipped
 from pdcl.studies.choosing import chosen_by
 from pdcl.studies.execution import FAILURES
@@ -40,6 +40,9 @@ class Command:
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...")] = ()
     """Streams, methods, memory (m500) and seeds (s0) to restrict the study to."""
 
+    part: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A part of the study, by name; give it again for several. All parts by default."""
+
     data: str | None = None
     """Where the data of benchmarks lies."""
 
@@ -55,7 +58,7 @@ def main(argv: list[str]) -> int:
     if options.data is not None:
         # Worker processes look there too.
         os.environ["PDCL_DATA"] = options.data
-    study = load(options.study)
+    study = load(options.study).restricted(options.part)
     if options.plugin is not None:
         study = replace(study, plugins=(*study.plugins, options.plugin))
     out = options.out or Path("runs") / study.name
@@ -79,10 +82,12 @@ def _parsed(argv: list[str]) -> Command:
 
 
 def _show(study: Study, out: Path, workers: int, only: Any) -> int:
-    from pdcl.cli.study_display import preview
+    from pdcl.cli.study_display import preview, preview_parts
     from pdcl.studies.preview import look_ahead
 
-    preview(look_ahead(study, out, only), workers)
+    found = look_ahead(study, out, only)
+    preview(found, workers)
+    preview_parts(study, found, workers)
     return 0
 
 
@@ -98,8 +103,10 @@ def _carry_out(study: Study, out: Path, workers: int, only: Any, argv: list[str]
 @contextmanager
 def _terminable(again: str) -> Iterator[None]:
     """SIGTERM ends a study as Ctrl-C does: workers save what they can, and the way on is said."""
+    caught: list[int] = []
 
     def interrupt(number: int, frame: Any) -> None:
+        caught.append(number)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
@@ -107,6 +114,8 @@ def _terminable(again: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         print(f"stopped; what is done is kept. To go on: {again}")
+        if caught:
+            raise Interrupted("stopped by SIGTERM", 128 + signal.SIGTERM) from None
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pdcl.cli.picturing import Pictured
-from pdcl.studies import Ended, Planned, RunSpec, Started
+from pdcl.studies import Ended, Planned, RunSpec, Started, Study
 from pdcl.studies.estimating import Estimator
 from pdcl.studies.execution import Notice
 from pdcl.studies.preview import DONE, Preview
@@ -74,6 +74,8 @@ class StudyDisplay(Pictured):
         place = f"[{self.ended}/{self.total}]"
         line = f"{place} {spec.title}  {reached}  {ended.seconds:.1f} s  ({_duration(self.left)} left)"
         self._say(line, "" if ended.cause is None else "red")
+        if ended.note:
+            self._say(f"    {ended.note}", "yellow")
 
     def _say(self, line: str, style: str = "") -> None:
         self.console.print(Text(line, style), soft_wrap=True)
@@ -104,6 +106,17 @@ def preview(found: Preview, workers: int) -> None:
     console.print(f"{len(found.runs)} runs: {counted}", markup=False, soft_wrap=True)
     ahead = _duration(found.estimator.total(found.todo, workers))
     console.print(f"estimated time with {workers} at a time: {ahead}", markup=False)
+
+
+def preview_parts(study: Study, found: Preview, workers: int) -> None:
+    """What `--dry-run` prints of a study in parts: how many runs each has and how long those to run may take."""
+    console = Console(highlight=False, soft_wrap=True)
+    todo = set(found.todo)
+    for name, part in study.parts.items():
+        runs = [spec for spec in part.runs() if spec in {run for run, _ in found.runs}]
+        ahead = [spec for spec in runs if spec in todo]
+        time_left = _duration(found.estimator.total(ahead, workers) if ahead else 0.0)
+        console.print(f"part {name:<16} {len(runs):>4} runs, {len(ahead):>4} to run   {time_left}", markup=False)
 
 
 def _duration(seconds: float | None) -> str:

@@ -162,7 +162,7 @@ class Filling:
             "task": torch.full((len(positions),), task),
             "id": positions + first_id,
             "dual": torch.cat([shadows, torch.zeros(len(positions) - len(chosen))]),
-            "reference": self.goal.loss(outputs, y).float() * steady,
+            "reference": self.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady,
             "role": torch.repeat_interleave(roles, sizes),
             "wrong": self.wrong(outputs, y),
         }

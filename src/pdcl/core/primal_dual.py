@@ -376,8 +376,6 @@ class PrimalDual:
         counts, note = self.filling.fill(
             task, data, self.aside, past, forward, first_id, self._steadying(reached), self.generator
         )
-        if self.constrain.refresh and self.constrain.records_outputs:
-            self.memory["outputs"].copy_(forward(self.memory["x"]))
         in_error = [self.tolerances.unit(k) == "error" for k in range(task + 1)]
         on_all = reached.error if in_error[-1] else reached.loss
         changes = self.tolerances.set(self.filling.references(task + 1, in_error), on_all)
@@ -419,7 +417,7 @@ class PrimalDual:
             x, y = trained.fetch(candidates)
             losses = self.goal.loss(forward(x), y.to(self.place)).cpu()
             now = (losses - self.sample_tolerance).clamp(min=0)
-            single_pass = self.selection.rescore and self.observed <= len(trained)
+            single_pass = getattr(self.selection, "rescore", True) and self.observed <= len(trained)
             return now if single_pass else self.shadow[candidates] + self.shadow_lr * now
 
         return score

@@ -76,7 +76,7 @@ def chosen_positions(
     candidates = torch.randperm(total, generator=generator)[:pool]
     duals = score(candidates)
     chosen = select(rule.weights(duals), count, generator, balancing(rule, data.targets[candidates]))
-    return candidates[chosen], duals[chosen].float()
+    return candidates[chosen], duals[chosen].to(torch.get_default_dtype())
 
 
 def balancing(rule: SelectionRule, targets: Tensor) -> Tensor | None:

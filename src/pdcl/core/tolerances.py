@@ -9,6 +9,7 @@ from typing import Any
 
 from pdcl.duality.limits import Limits, as_limits
 from pdcl.duality.tolerance import Fixed, PerTask, Relative, Tolerance, as_tolerance, describe
+from pdcl.errors import UsageError
 
 NO_LIMIT = math.nan
 
@@ -34,7 +35,7 @@ class Tolerances:
     """
 
     def __init__(self, stated: Any) -> None:
-        self.limits: Limits | None = None if stated is None else as_limits(stated)
+        self.limits: Limits | None = None if stated is None else _read(stated)
         self.names: list[str] = []
         self.values: list[float] = []
         self.agreed: dict[str, str] = {}
@@ -124,3 +125,10 @@ class Tolerances:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.values, self.agreed = list(state["tolerances"]), dict(state["agreed"])
         self.names = list(state.get("names", map(str, range(len(self.values)))))
+
+
+def _read(stated: Any) -> Limits:
+    try:
+        return as_limits(stated)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"tolerance={stated!r}: {error}") from error

@@ -1,7 +1,7 @@
 """The mathematics of primal-dual continual learning, on tensors alone: no training, no files."""
 
 from pdcl.duality.duals import ascend, effective_tolerance, infeasible, nupi
-from pdcl.duality.lagrangian import sample_lagrangian, task_lagrangian, task_means
+from pdcl.duality.lagrangian import task_means
 from pdcl.duality.limits import Limits, as_limits, describe_limits
 from pdcl.duality.partition import (
     affine_partition,
@@ -56,11 +56,9 @@ __all__ = [
     "price",
     "ring_slots",
     "robust_weights",
-    "sample_lagrangian",
     "sample_prices",
     "sample_without_replacement",
     "select",
-    "task_lagrangian",
     "task_means",
     "uniform_partition",
     "uniform_selection",

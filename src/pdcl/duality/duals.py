@@ -7,9 +7,12 @@ tensor([0.2000, 0.0000])
 """
 
 import math
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+Dual = TypeVar("Dual", float, Tensor)
 
 
 def ascend(duals: Tensor, slacks: Tensor, lr: float, decay: float = 0.0) -> Tensor:
@@ -20,9 +23,9 @@ def ascend(duals: Tensor, slacks: Tensor, lr: float, decay: float = 0.0) -> Tens
     return (duals + lr * (slacks - decay * duals)).clamp(min=0)
 
 
-def effective_tolerance(tolerance: Tensor | float, duals: Tensor, decay: float) -> Tensor:
+def effective_tolerance(tolerance: float, dual: Dual, decay: float) -> Dual:
     """ε + κ λ: what decay κ really asks for, since at a fixed point with λ > 0 the slack is s = κ λ."""
-    return tolerance + decay * duals
+    return tolerance + decay * dual
 
 
 def nupi(integral: Tensor, slacks: Tensor, lr: float, gain: float, decay: float = 0.0) -> tuple[Tensor, Tensor]:

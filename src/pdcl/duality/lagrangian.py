@@ -12,17 +12,3 @@ def task_means(losses: Tensor, tasks: Tensor, n_tasks: int) -> Tensor:
     """L_k = (1/n_k) Σ_{i∈B_k} ℓ_i for every task k < n_tasks; NaN where a task has no sample. losses, tasks: [n]."""
     sums = losses.new_zeros(n_tasks).index_add(0, tasks, losses)
     return sums / torch.bincount(tasks, minlength=n_tasks)
-
-
-def task_lagrangian(current: Tensor, losses: Tensor, tasks: Tensor, duals: Tensor, tolerances: Tensor) -> Tensor:
-    """mean(current) + Σ_k λ_k (L_k − ε_k). duals, tolerances: [T]; a task without samples contributes nothing."""
-    terms = duals * (task_means(losses, tasks, len(duals)) - tolerances)
-    return current.mean() + terms[torch.unique(tasks)].sum()
-
-
-def sample_lagrangian(
-    current: Tensor, losses: Tensor, tasks: Tensor, duals: Tensor, tolerances: Tensor, n_tasks: int
-) -> Tensor:
-    """mean(current) + Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i). losses, tasks, duals, tolerances: [n]."""
-    terms = task_means(duals * (losses - tolerances), tasks, n_tasks)
-    return current.mean() + terms[torch.unique(tasks)].sum()

@@ -19,7 +19,6 @@ class Quantities(Protocol):
     names: ClassVar[tuple[str, ...]]
     drift: float
     drift_tolerance: float
-    refresh: bool
 
     @property
     def records_outputs(self) -> bool: ...
@@ -28,14 +27,9 @@ class Quantities(Protocol):
 @register_rule("constrain", "loss")
 @dataclass(frozen=True)
 class Loss:
-    """ℓ_i ≤ ε, differentiating ℓ_i + drift · ‖f(x_i) − z_i‖² / K under the same dual.
-
-    refresh: record the outputs z of all stored samples anew at the end of each task, so that they are kept where the
-    last task left them; without it z is what they were when the sample was stored.
-    """
+    """ℓ_i ≤ ε, differentiating ℓ_i + drift · ‖f(x_i) − z_i‖² / K under the same dual."""
 
     drift: float = 0.0
-    refresh: bool = True
     names: ClassVar[tuple[str, ...]] = ("loss",)
     drift_tolerance: ClassVar[float] = 0.0
 
@@ -55,7 +49,6 @@ class Drift:
     drift_tolerance: float = 0.1
     names: ClassVar[tuple[str, ...]] = ("drift",)
     drift: ClassVar[float] = 0.0
-    refresh: ClassVar[bool] = False
     records_outputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -70,7 +63,6 @@ class LossAndDrift:
     drift: float = 0.0
     drift_tolerance: float = 0.1
     names: ClassVar[tuple[str, ...]] = ("loss", "drift")
-    refresh: ClassVar[bool] = False
     records_outputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

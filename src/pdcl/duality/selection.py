@@ -46,7 +46,7 @@ def robust_weights(duals: Tensor | Sequence[float], quantile: float = 0.9, unifo
     if not (duals > 0).any():
         return equal
     clipped = duals.clamp(max=duals[duals > 0].quantile(quantile))
-    return (1 - uniform) * clipped / clipped.sum() + uniform * equal
+    return (1 - uniform) * (clipped / clipped.sum()) + uniform * equal
 
 
 def balanced_quota(labels: Tensor | Sequence[int], n: int) -> dict[int, int]:

@@ -18,7 +18,8 @@ FEWEST_CANDIDATES = 1000
 class SelectionRule(Protocol):
     """`by_dual`: weights depend on duals, so candidates of the newest task are scored before the draw.
 
-    balance: as many samples of each class. candidates: how many samples of the newest task are scored per place.
+    balance: as many samples of each class. A rule may have `pool(total, places)`, how many samples of the newest task
+    are scored (all, without it), and `rescore`, as in `ByDual` (true, without it).
     """
 
     by_dual: ClassVar[bool]

@@ -40,6 +40,10 @@ class DER(Rehearsal):
         if self.alpha < 0:
             raise UsageError(f"alpha={self.alpha} must not be negative")
 
+    def row_bytes(self, x: Tensor, y: Tensor) -> int:
+        assert self.spec is not None
+        return super().row_bytes(x, y) + 4 * self.spec.outputs
+
     def step(self, batch: Batch) -> Step:
         draws = self.draws(self.portion(batch)) if len(self.held) else []
         now, *then = self.forward_each([batch.x, *(self.held["x"][slots] for slots in draws)])
@@ -61,7 +65,7 @@ class DER(Rehearsal):
 
     def rehearsed(self, draws: list[Tensor], outputs: list[Tensor]) -> Tensor:
         """α ‖f(x′) − z′‖² / K, a mean over the draw."""
-        return self.alpha * mse_loss(outputs[0], self.held["outputs"][draws[0]])
+        return self.alpha * mse_loss(outputs[0], self.held.read("outputs", draws[0]))
 
     def forward_each(self, inputs: list[Tensor]) -> list[Tensor]:
         """Outputs of several batches: one pass over all, unless that would mix their batch statistics."""

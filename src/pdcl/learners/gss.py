@@ -10,7 +10,8 @@ challenges slot k, drawn with probability s_k / Σ s, and takes it with probabil
 Aljundi, Lin, Goujaud, Bengio, "Gradient based sample selection for online continual learning", NeurIPS 2019. There
 samples come one by one. Here those of a batch are all compared by the network after the step on that batch, each with
 its own n references; `gate="batch"` scores a batch by its mean gradient, and its samples challenge only if that opposes
-all n, which is how the numbers in the literature were made.
+all n, which is how the numbers in the literature were made. In networks with convolutions, where a reference costs more
+than a sample of the step, references come from a pool that is drawn anew at every step: `POOL` times the batch.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.learners.per_sample import Gradients, chunk_size, per_sample_gradients
+from pdcl.learners.per_sample import Gradients, chunk_size, only_linear, per_sample_gradients
 from pdcl.learners.replay import ER
 from pdcl.training.batches import Batch
 
 NOTHING_TO_COMPARE_WITH = 0.1
+POOL = 2
 TINY = 1e-12
 
 
@@ -72,13 +74,21 @@ class GSS(ER):
         """Each sample against n of those stored before it, earlier ones of the batch too while there is room."""
         n, stored = len(batch), len(self.held)
         follows = (torch.arange(n)[:, None] > torch.arange(n)) & (stored < self.held.capacity)
-        possible = torch.cat([torch.ones(n, stored, dtype=torch.bool), follows], 1)
+        possible = torch.cat([self._pool(n).expand(n, stored), follows], 1)
         drawn = draw_some(possible, self.references, self.generator)
         slots = drawn[:, :stored].any(0).nonzero().flatten()
         cosines = torch.cat([self.cosines(own, slots), _cosines(own, own).cpu()], 1)
         compared = torch.cat([drawn[:, slots], drawn[:, stored:]], 1)
         highest = cosines.masked_fill(~compared, -torch.inf).amax(1)
         return torch.where(highest.isinf(), NOTHING_TO_COMPARE_WITH, 1 + highest)
+
+    def _pool(self, n: int) -> Tensor:
+        """Which slots n samples may be compared with. Each sample's references stay a uniform draw from memory."""
+        if only_linear(self.model):
+            return torch.ones(len(self.held), dtype=torch.bool)
+        pool = torch.zeros(len(self.held), dtype=torch.bool)
+        pool[self.held.draw(max(POOL * n, self.references), self.generator)] = True
+        return pool
 
     def _scored_whole(self, batch: Batch, slots: Tensor) -> tuple[Tensor, Tensor]:
         """The batch's mean gradient g against the references: ⟨g, g_j⟩ = mean_i ⟨g_i, g_j⟩."""
@@ -92,7 +102,8 @@ class GSS(ER):
     def cosines(self, own: Gradients, slots: Tensor) -> Tensor:
         """Cosines between these gradients and those of stored samples, in pieces that fit in memory."""
         found = [torch.zeros(len(own.norms()), 0)]
-        for part in slots.split(chunk_size(self.model)):
+        # An empty tensor splits into one empty part, not into none.
+        for part in slots.split(chunk_size(self.model)) if len(slots) else ():
             found.append(_cosines(own, self.gradients(self.held["x"][part], self.held["y"][part])).cpu())
         return torch.cat(found, 1)
 

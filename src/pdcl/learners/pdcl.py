@@ -30,7 +30,7 @@ from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
 from pdcl.training.learner import Step
-from pdcl.training.stated import in_one_line, read_limits
+from pdcl.training.stated import in_one_line
 
 # Options that are short for a setting of a rule: dual_lr=.05 is dual="ascent:lr=.05".
 SHORT = {
@@ -47,7 +47,6 @@ SHORT = {
     "candidates": ("selection", "candidates"),
     "rescore": ("selection", "rescore"),
     "drift": ("constrain", "drift"),
-    "refresh": ("constrain", "refresh"),
     "drift_tolerance": ("constrain", "drift_tolerance"),
 }
 
@@ -90,7 +89,6 @@ class PDCL(Rehearsal):
     candidates: samples scored per place for selection by dual (4, at least 1000 in all; 0: all of the task's data)
     rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
     drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.3)
-    refresh: drift is measured from where the last task left outputs (yes), or from when a sample was stored (no)
     drift_tolerance: ε of the drift, where it is constrained (.1)
     """
 
@@ -123,7 +121,6 @@ class PDCL(Rehearsal):
     candidates: int | None = None
     rescore: bool | None = None
     drift: float | None = None
-    refresh: bool | None = None
     drift_tolerance: float | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
@@ -131,12 +128,16 @@ class PDCL(Rehearsal):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.tolerance = in_one_line(self.tolerance)
-        read_limits(self.tolerance)
+        self._whole: Task | None = None
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         for name, reason in self.without_effect(own).items():
             raise UsageError(f"{name}={own[name]} has no effect {reason}; leave it out")
         self.rules = rules_of(own)
         self.new_core(1)
+
+    def settled(self) -> dict[str, Any]:
+        short = {name: getattr(self.rules[kind], setting, None) for name, (kind, setting) in SHORT.items()}
+        return short | {kind: describe_rule(kind, self.rules[kind]).partition(":")[0] for kind in HOMES}
 
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
@@ -194,7 +195,8 @@ class PDCL(Rehearsal):
             self.emit(DualsMoved(self.core.past, self.core.clock, *now))
 
     def end(self, task: Task) -> None:
-        whole = self._whole
+        whole = self._whole or task
+        self._whole = None
         ended = self.core.end(whole.name, whole.data, self.evaluated, self.samples_seen)
         self._tell(task.index, ended)
         self.promises = ended.promises

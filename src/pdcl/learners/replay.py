@@ -13,10 +13,12 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.lifelong.learner import Learner
-from pdcl.memory.store import Memory
+from pdcl.memory.store import Memory, parse_bound
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches
 from pdcl.training.learner import EVALUATION_BATCH, Step
+
+MOST_REPLAY = 2**16
 
 
 @dataclass(eq=False)
@@ -30,6 +32,7 @@ class Remembering(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        parse_bound(self.memory)
         self.samples_seen = 0
 
     def prepare(self, spec: Spec) -> None:
@@ -40,6 +43,19 @@ class Remembering(Learner):
                 f"memory={self.memory} is smaller than the {spec.tasks} tasks of the stream: "
                 f"some would keep no sample; give at least memory={spec.tasks}"
             )
+
+    def check_room(self, task: Task) -> None:
+        x, y = task.data.fetch(torch.zeros(1, dtype=torch.long))
+        places, tasks = self.held.places(self.row_bytes(x, y)), task.index + 1
+        if places < tasks:
+            raise UsageError(
+                f"memory={self.memory} holds {places} samples and this is task number {tasks}: some task would keep "
+                "no sample; begin a learner with more memory, or learn several tasks as one"
+            )
+
+    def row_bytes(self, x: Tensor, y: Tensor) -> int:
+        """What one sample takes in memory, without the columns that a method adds: input, target, task, id."""
+        return x.numel() * x.element_size() + y.numel() * y.element_size() + 16
 
     @property
     def held(self) -> Memory:
@@ -67,8 +83,8 @@ class Rehearsal(Remembering):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.replay is not None and self.replay < 1:
-            raise UsageError(f"replay={self.replay} must be at least 1")
+        if self.replay is not None and not 1 <= self.replay <= MOST_REPLAY:
+            raise UsageError(f"replay={self.replay} must lie between 1 and {MOST_REPLAY}: all are in one step")
 
     def portion(self, batch: Batch) -> int:
         """How many samples are replayed beside this batch."""
@@ -117,6 +133,13 @@ class ERRing(ER):
         self.ranks: dict[str, int] = {}
         self.started = False
         self._lookup: Tensor | None = None
+
+    def check_room(self, task: Task) -> None:
+        super().check_room(task)
+        x, y = task.data.fetch(torch.zeros(1, dtype=torch.long))
+        rings = len({*self.ranks, *map(str, task.classes or (task.index,))})
+        if (places := self.held.places(self.row_bytes(x, y))) < rings:
+            raise UsageError(f"memory={self.memory} holds {places} samples, fewer than the {rings} classes so far")
 
     def begin(self, task: Task, steps: int) -> None:
         for group in task.classes or (task.index,):

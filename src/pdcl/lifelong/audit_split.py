@@ -37,10 +37,27 @@ class Aside:
     certifies: float
 
 
-def set_aside(
+@dataclass(frozen=True)
+class Planned:
+    """`rest` to learn from, and the audit set as it will be once it is written."""
+
+    rest: Samples
+    about: Aside
+    arrays: dict[str, Column]
+
+    def write(self) -> None:
+        """Put the audit set on disk, whole. Its ledger stays: looks count on."""
+        path, buffer = Path(self.about.place), BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **self.arrays)
+        with reported(path):
+            path.mkdir(parents=True, exist_ok=True)
+            write_whole(path / SAMPLES, buffer.getvalue())
+
+
+def plan_aside(
     samples: Samples, place: str | Path, task: str, share: float = 0.1, budget: int | None = None, seed: int = 0
-) -> tuple[Samples, Aside]:
-    """What is left to learn from, and what went to the audit set. Groups go as a whole.
+) -> Planned:
+    """What is left to learn from, and what goes to the audit set. Groups go as a whole; nothing is written yet.
 
     The same call again sets the same samples aside, and none twice.
     """
@@ -53,10 +70,13 @@ def set_aside(
     if chosen.groups is not None:
         columns["group"] = np.asarray([str(group) for group in chosen.groups.tolist()])
     columns |= {name: np.asarray([str(value) for value in values]) for name, values in chosen.columns.items()}
-    audit = _written(path, held, {"x": x.numpy(), "y": chosen.targets, **columns})
-    own = int((audit.columns["task"].astype(str) == task).sum())
+    new = {"x": x.numpy(), "y": chosen.targets, **columns}
+    arrays = new if held is None else _extended(held, new)
+    own = int((arrays["task"].astype(str) == task).sum())
     units = own if chosen.groups is None else len(np.unique(chosen.groups))
-    return rest, Aside(str(path), own, len(audit), budget, 1 - LEVEL ** (1 / units))
+    certifies = 1 - LEVEL ** (1 / units) if units else 1.0
+    about = Aside(str(path), own, len(arrays["task"]), budget, certifies)
+    return Planned(rest, about, arrays)
 
 
 def _room(held: Audit | None, task: str, budget: int | None, path: Path) -> int | None:
@@ -101,17 +121,6 @@ def _inputs(samples: Samples) -> Tensor:
     if isinstance(inputs, Tensor):
         return inputs.cpu()
     return torch.stack([inputs_of(inputs[row][0]) for row in range(len(samples))])
-
-
-def _written(path: Path, held: Audit | None, new: dict[str, Column]) -> Audit:
-    """The audit set with these samples, those that it has already left out. Its ledger stays: looks count on."""
-    arrays = new if held is None else _extended(held, new)
-    buffer = BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    with reported(path):
-        path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / SAMPLES, buffer.getvalue())
-    return read_audit(path)
 
 
 def _extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import UsageError
+from pdcl.lifelong.inputs import fitting
 from pdcl.streams.data import Data, TensorData, everything
 
 if TYPE_CHECKING:
@@ -47,8 +48,12 @@ def _through(learner: Learner, raw: Tensor) -> Tensor:
     assert learner.backbone is not None
     learner.backbone.eval()
     device = next((p.device for p in learner.backbone.parameters()), torch.device("cpu"))
-    pieces = [learner.backbone(learner.reading(part).to(device)).float().cpu() for part in raw.split(CHUNK)]
-    return torch.cat(pieces)
+    backbone, reading = learner.backbone, learner.reading
+
+    def features() -> Tensor:
+        return torch.cat([backbone(reading(part).to(device)).float().cpu() for part in raw.split(CHUNK)])
+
+    return fitting("backbone", raw, features)
 
 
 def features_of(learner: Learner, data: Data) -> Data:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,16 +41,15 @@ def export(learner: Learner, path: Path) -> Path:
     example = _example(learner)
     training = learner.model.training
     deployed = Deployed(learner.spec.transform, learner.model).cpu().eval()
-    fresh = path.with_name(f".{path.stem}.new{path.suffix}")
     try:
-        with reported(path), torch.no_grad():
+        with reported(path), TemporaryDirectory(prefix=".export-", dir=path.parent) as own, torch.no_grad():
+            fresh = Path(own) / path.name
             found = (_onnx if path.suffix == ".onnx" else _pt2)(deployed, example, fresh)
             _compare(deployed(example), found, path)
             fresh.replace(path)
             about = {"labels": list(learner.spec.labels), "shape": list(learner.spec.shape), "kind": learner.spec.kind}
             write_whole(path.with_name(f"{path.name}.labels.json"), (json.dumps(about, indent=1) + "\n").encode())
     finally:
-        fresh.unlink(missing_ok=True)
         learner.model.to(learner.place).train(training)
     return path
 

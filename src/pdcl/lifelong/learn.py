@@ -14,14 +14,17 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.audit_split import set_aside
+from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of, unchanged
 from pdcl.lifelong.entry import ADOPTED, LEARNED, ROLLED_BACK, Entry
 from pdcl.lifelong.growth import Grow, extend_labels
-from pdcl.lifelong.violation import REPORT, ROLLBACK, Before, breaks, check_choice
+from pdcl.lifelong.inputs import check_inputs, check_labels_apart, fitting
+from pdcl.lifelong.undo import Before, all_or_nothing
+from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice
 from pdcl.lifelong.warning import warn_of_broken
 from pdcl.networks import eval_mode
-from pdcl.streams.checks import check_task
+from pdcl.storage.interrupts import put_off
+from pdcl.streams.checks import check_targets, check_task
 from pdcl.streams.data import Data, everything
 from pdcl.streams.encoding import Encoding, Kind
 from pdcl.streams.labels import encode, in_order, labels_in
@@ -29,6 +32,7 @@ from pdcl.streams.samples import Samples, inputs_of, read
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
+from pdcl.training.fields import check_enough_tolerances, read_tolerance
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
 
@@ -58,34 +62,29 @@ def learn(
     audit_budget: int | None = None,
     on_violation: str = REPORT,
 ) -> Entry:
-    """Learn one task; the entry of it in the lineage. If it diverges, the learner is as it was before."""
+    """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
     samples = read(x, y, groups, where="x, y", columns=columns)
+    chosen = _stated_schedule(epochs, batch)
     aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
-        samples, aside = set_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
-        listener(SetAside(learner.tasks_learned, **asdict(aside)))
-    undo = Before(learner) if on_violation == ROLLBACK and learner.spec is not None else None
-    task, raw = _task(learner, samples, test, name, kind, transform, grow)
-    auto = portions(len(task.data))
-    schedule = Schedule(epochs or auto[0], batch or auto[1])
-    heard: list[Infeasible] = []
-    assert learner.spec is not None
-    stream = Stream("life", [] if test is None else [task], learner.spec)
-    before = copy.deepcopy(learner.state_dict())
-    try:
-        history = Loop(learner, stream, schedule, _hearing(heard, listener)).learn(task)
-    except BaseException:
-        learner.load_state_dict(before)
-        raise
-    finally:
-        learner.emit = ignore
-    result = {**_result(learner, history.class_il[-1], heard), "audit": None if aside is None else asdict(aside)}
-    if undo is not None and breaks(learner.promises):
-        return _rolled_back(learner, undo, task, result)
-    settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
-    _note(learner, replace(task, data=raw), samples, settings, result, LEARNED)
+        aside = plan_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
+        samples = aside.rest
+    with all_or_nothing(learner) as before:
+        if aside is not None:
+            listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
+        task, raw = _task(learner, samples, test, name, kind, transform, grow)
+        check_enough_tolerances(getattr(learner, "tolerance", None), task.index + 1)
+        learner.check_room(task)
+        schedule = replace(Schedule(*portions(len(task.data))), **chosen)
+        result = _trained(learner, task, schedule, test is not None, listener)
+        if on_violation == ROLLBACK and breaks(learner.promises):
+            return _rolled_back(learner, before, task, result)
+        result["audit"] = None if aside is None else asdict(aside.about)
+        settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
+        _note(learner, replace(task, data=raw), samples, settings, result, LEARNED)
+        before.settle(*[] if aside is None else [aside.write])
     warn_of_broken(learner.promises)
     return Entry(learner.lineage.entries[-1])
 
@@ -93,10 +92,31 @@ def learn(
 def _rolled_back(learner: Learner, before: Before, task: Task, result: dict[str, Any]) -> Entry:
     """Take a task back that broke a limit; the lineage keeps what it would have done."""
     broken = learner.promises
-    before.restore()
-    learner.lineage.note_change(task.index, task.name, result, ROLLED_BACK)
+    with put_off():
+        before.restore()
+        learner.lineage.note_change(task.index, task.name, result, ROLLED_BACK)
+        before.settle()
     warn_of_broken(broken, f"{task.name} was rolled back: the learner is as it was before")
     return Entry(learner.lineage.entries[-1])
+
+
+def _stated_schedule(epochs: int | None, batch: int | None) -> dict[str, int]:
+    """What the user says of the schedule, checked before anything is done."""
+    stated = {"epochs": epochs, "batch": batch}
+    found = {name: value for name, value in stated.items() if value is not None}
+    Schedule(**found)
+    return found
+
+
+def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, listener: Listener) -> dict[str, Any]:
+    heard: list[Infeasible] = []
+    assert learner.spec is not None
+    stream = Stream("life", [task] if tested else [], learner.spec)
+    try:
+        history = Loop(learner, stream, schedule, _hearing(heard, listener)).learn(task)
+    finally:
+        learner.emit = ignore
+    return _result(learner, task.index, history.class_il[-1], heard)
 
 
 def adopt(
@@ -116,20 +136,26 @@ def adopt(
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y", columns=columns)
-    if learner.spec is None:
-        _prepare(learner, samples, kind, transform, labels)
-    assert learner.spec is not None
-    strangers = _unknown(learner.spec, samples)
-    if strangers:
-        raise UsageError(f"adopt trains nothing, so the network can't know {strangers}; use learn for new classes")
-    task, raw = _task(learner, samples, None, name, kind, None, None)
-    weights = copy.deepcopy(learner.model.state_dict())
-    learner.agree_on(task.index, tolerance)
-    learner.absorb(task)
-    learner.model.load_state_dict(weights)
-    learner.optimiser = learner.new_optimiser()
-    learner.tasks_learned += 1
-    _note(learner, replace(task, data=raw), samples, _settings(learner), _result(learner, [], []), ADOPTED)
+    if tolerance is not None:
+        read_tolerance(tolerance)
+    with all_or_nothing(learner) as before:
+        if learner.spec is None:
+            _prepare(learner, samples, kind, transform, labels)
+        assert learner.spec is not None
+        strangers = _unknown(learner.spec, samples)
+        if strangers:
+            raise UsageError(f"adopt trains nothing, so the network can't know {strangers}; use learn for new classes")
+        task, raw = _task(learner, samples, None, name, kind, None, None)
+        learner.check_room(task)
+        weights = copy.deepcopy(learner.model.state_dict())
+        learner.agree_on(task.index, tolerance)
+        learner.absorb(task)
+        learner.model.load_state_dict(weights)
+        learner.optimiser = learner.new_optimiser()
+        learner.tasks_learned += 1
+        result = _result(learner, task.index, [], [])
+        _note(learner, replace(task, data=raw), samples, _settings(learner), result, ADOPTED)
+        before.settle()
     warn_of_broken(learner.promises)
     return Entry(learner.lineage.entries[-1])
 
@@ -137,7 +163,9 @@ def adopt(
 def predict(learner: Learner, x: Any) -> Any:
     """The user's own label of every sample; numbers where targets are numbers."""
     spec = _prepared(learner)
-    scores = learner.evaluated(_inputs(learner, x)).cpu()
+    inputs = _inputs(learner, x)
+    check_inputs(inputs, spec)
+    scores = learner.evaluated(inputs).cpu()
     if spec.kind == "regression":
         return scores.numpy()
     if spec.kind == "multilabel":
@@ -150,8 +178,13 @@ def evaluate(learner: Learner, x: Any, y: Any = None) -> float:
     """The mean score: accuracy for classes."""
     spec = _prepared(learner)
     samples = read(x, y, where="x, y")
+    if not len(samples):
+        raise UsageError("there is nothing to evaluate: x and y hold no samples")
     targets = _encoded(samples, spec)
-    scores = learner.evaluated(_raw(learner, samples.data(targets)))
+    inputs = _raw(learner, samples.data(targets))
+    check_inputs(inputs, spec)
+    check_targets(targets, spec, "y")
+    scores = learner.evaluated(inputs)
     return float(learner.goal.score(scores, targets.to(scores.device)).double().mean())
 
 
@@ -171,6 +204,7 @@ def _task(
         raise UsageError("transform has no effect after the first task: inputs are read as they were then")
     spec = _prepared(learner)
     new = _unknown(spec, samples)
+    check_labels_apart(spec.labels, new)
     wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
     index = learner.tasks_learned
     raw = samples.data(_encoded(samples, wider))
@@ -200,20 +234,20 @@ def _prepare(
     shown = Transform() if learner.backbone is not None else transform or Transform()
     spec = Spec(tuple(first.shape[1:]), first.dtype, outputs, kind, names, None, shown)
     width = outputs if isinstance(learner.network, str) else _width(learner.network, spec, first)
+    if labels is not None and width != len(names):
+        raise UsageError(f"{len(names)} labels for a network with {width} outputs; name every output in order")
     if labels is None and isinstance(learner.network, nn.Module) and width < outputs:
         learner.prepare(replace(spec, outputs=width, labels=names[:width]))
         extend_labels(learner, names[width:], first)
     else:
         learner.prepare(replace(spec, outputs=max(width, outputs)))
-    if labels is not None and width != len(names):
-        raise UsageError(f"{len(names)} labels for a network with {width} outputs; name every output in order")
 
 
 @torch.no_grad()
 def _width(network: nn.Module, spec: Spec, first: Tensor) -> int:
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
     with eval_mode(network):
-        outputs: Tensor = network(spec.transform(first).to(device))
+        outputs: Tensor = fitting("network", first, lambda: network(spec.transform(first).to(device)))
     return outputs.shape[-1] if outputs.dim() > 1 else 1
 
 
@@ -263,13 +297,15 @@ def _settings(learner: Learner) -> dict[str, Any]:
     return {name: value for name, value in own.items() if isinstance(value, WRITTEN)}
 
 
-def _result(learner: Learner, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
-    store, table = learner.store, learner.promises
+def _result(learner: Learner, task: int, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
+    """The numbers of this task alone, and the table of limits after it."""
+    store, tolerances, duals = learner.store, learner.report().tolerances, learner.final_duals()
+    table = learner.promises
     return {
         "test": scores[0] if scores else None,
-        "duals": learner.final_duals(),
-        "tolerances": learner.report().tolerances,
-        "held": [] if store is None else store.counts(learner.tasks_learned),
+        "dual": duals[-1] if duals else None,
+        "tolerance": tolerances[task] if task < len(tolerances) else None,
+        "held": None if store is None else store.counts(task + 1)[task],
         "over_tolerance": [{"task": e.constrained, "tolerance": e.tolerance, "reached": e.reached} for e in heard],
         "promises": None if table is None else table.as_json(),
     }

@@ -16,9 +16,29 @@ from pdcl.streams.data import Data, everything
 from pdcl.streams.hashes import CHUNK, data_hashes, name_hashes, new_key
 from pdcl.streams.task import Spec, Task
 
+# Of past entries only the worst broken tolerances are kept, so that an entry's size doesn't grow with the tasks.
+WORST = 5
 
-def _none() -> Tensor:
-    return torch.zeros(0, dtype=torch.int64)
+
+class Hashes:
+    """A set of hashes. Adding is cheap; they are sorted when they are read."""
+
+    def __init__(self, first: Tensor | None = None) -> None:
+        self._parts = [] if first is None else [first]
+
+    def add(self, more: Tensor) -> None:
+        self._parts = [*self._parts, more]
+
+    def all(self) -> Tensor:
+        """(n,) int64, each once, sorted."""
+        if len(self._parts) != 1:
+            self._parts = [torch.cat([torch.zeros(0, dtype=torch.int64), *self._parts]).unique()]
+        return self._parts[0]
+
+    def __copy__(self) -> Hashes:
+        copied = Hashes()
+        copied._parts = list(self._parts)
+        return copied
 
 
 @dataclass
@@ -27,14 +47,27 @@ class Lineage:
 
     key: bytes = field(default_factory=new_key)
     entries: list[dict[str, Any]] = field(default_factory=list)
-    samples: Tensor = field(default_factory=_none)
-    groups: Tensor = field(default_factory=_none)
     states: list[str] = field(default_factory=list)
     pending: list[Task] = field(default_factory=list)
+    seen: Hashes = field(default_factory=Hashes)
+    named: Hashes = field(default_factory=Hashes)
+
+    @property
+    def samples(self) -> Tensor:
+        """A hash of every sample whose task is settled."""
+        return self.seen.all()
+
+    @property
+    def groups(self) -> Tensor:
+        return self.named.all()
 
     def note(self, task: Task, spec: Spec, settings: dict[str, Any], result: dict[str, Any], how: str) -> None:
         """A task was learned. Its samples are hashed when they are first asked for, so that a run doesn't wait."""
         self.pending.append(task)
+        if self.entries:
+            last = self.entries[-1]
+            self.entries[-1] = {**last, "result": _shortened(last["result"])}
+            settings = last["settings"] if last["settings"] == settings else settings
         self.entries.append(
             {
                 "task": task.index,
@@ -73,24 +106,28 @@ class Lineage:
     def settle(self) -> Lineage:
         """Hash the samples of tasks learned since the last time."""
         while self.pending:
-            task = self.pending.pop(0)
-            self.samples = torch.cat([self.samples, data_hashes(task.data, self.key)]).unique()
-            entry = next(e for e in self.tasks if e["task"] == task.index)
+            task = self.pending[0]
+            self.seen.add(data_hashes(task.data, self.key).unique())
+            entry = next(e for e in reversed(self.tasks) if e["task"] == task.index)
             entry["data"] = content_hash(task.data)
+            del self.pending[0]
         return self
 
     def note_groups(self, names: Any) -> None:
-        self.groups = torch.cat([self.groups, name_hashes(dict.fromkeys(names), self.key)]).unique()
+        self.named.add(name_hashes(dict.fromkeys(names), self.key))
 
     def as_json(self) -> dict[str, Any]:
         """The tasks, and how many samples their hashes stand for."""
         return {"tasks": self.settle().entries, "samples": len(self.samples), "groups": len(self.groups)}
 
     def state_dict(self) -> dict[str, Any]:
+        """Settings stand once where they are equal; an entry has their number in `settings`."""
         self.settle()
+        entries, settings = _numbered(self.entries)
         return {
             "key": self.key.hex(),
-            "entries": self.entries,
+            "entries": entries,
+            "settings": settings,
             "samples": self.samples,
             "groups": self.groups,
             "states": self.states,
@@ -98,8 +135,35 @@ class Lineage:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Lineage:
-        key = bytes.fromhex(state["key"])
-        return cls(key, list(state["entries"]), state["samples"], state["groups"], list(state["states"]))
+        """A lineage as `state_dict` gave it; older ones have each entry's settings in the entry."""
+        known = state.get("settings", [])
+        entries = [_with_settings(entry, known) for entry in state["entries"]]
+        hashes = Hashes(state["samples"]), Hashes(state["groups"])
+        return cls(bytes.fromhex(state["key"]), entries, list(state["states"]), [], *hashes)
+
+
+def _numbered(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Entries with a number for their settings, and the settings by number."""
+    found: list[dict[str, Any]] = []
+    numbered = []
+    for entry in entries:
+        if not found or found[-1] != entry["settings"]:
+            found.append(entry["settings"])
+        numbered.append({**entry, "settings": len(found) - 1})
+    return numbered, found
+
+
+def _with_settings(entry: dict[str, Any], known: list[dict[str, Any]]) -> dict[str, Any]:
+    number = entry["settings"]
+    return {**entry, "settings": known[number]} if isinstance(number, int) else entry
+
+
+def _shortened(result: dict[str, Any]) -> dict[str, Any]:
+    over = result.get("over_tolerance", [])
+    if len(over) <= WORST:
+        return result
+    worst = sorted(over, key=lambda each: each["tolerance"] - each["reached"])[:WORST]
+    return {**result, "over_tolerance": worst, "over_tolerance_tasks": len(over)}
 
 
 def class_counts(targets: Tensor, spec: Spec) -> dict[str, int]:

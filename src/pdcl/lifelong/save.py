@@ -12,7 +12,7 @@ import torch
 from pdcl.duality.tolerance import Tolerance, describe
 from pdcl.errors import StateError, UsageError
 from pdcl.lifelong.card import card
-from pdcl.storage.disk import reported, write_whole
+from pdcl.storage.disk import reason, reported, write_whole
 from pdcl.storage.locking import NAME as LOCK
 from pdcl.storage.locking import Lock
 from pdcl.storage.serialize import as_parts
@@ -46,15 +46,19 @@ def save(learner: Learner, path: Path) -> Path:
         vault = Vault(path, KIND)
         _check_own(learner, vault)
         state_id = secrets.token_hex(8)
+        # It stays there if writing fails: the state may be in place already, and must be known as this learner's own.
         learner.lineage.settle().states.append(state_id)
-        try:
-            vault.write(as_parts(_state(learner), APART), {"state": state_id, "tasks": learner.tasks_learned})
-        except BaseException:
-            learner.lineage.states.remove(state_id)
-            raise
-        with reported(path / CARD):
-            write_whole(path / CARD, card(learner).encode())
+        vault.write(as_parts(_state(learner), APART), {"state": state_id, "tasks": learner.tasks_learned})
+        _write_card(learner, path)
     return path
+
+
+def _write_card(learner: Learner, path: Path) -> None:
+    try:
+        write_whole(path / CARD, card(learner).encode())
+    except OSError as error:
+        text = f"{path} is saved, but its {CARD} can't be written: {reason(error)}; save again to have it"
+        raise StateError(text, path / CARD) from error
 
 
 def _check_own(learner: Learner, vault: Vault) -> None:

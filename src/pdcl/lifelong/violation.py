@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pdcl.errors import UsageError
 from pdcl.promises.promise import BROKEN
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 REPORT, ROLLBACK = CHOICES = ("report", "rollback")
-TABLES = ("_parameters", "_buffers", "_modules")
 
 
 def check_choice(on_violation: str, learner: Learner) -> None:
@@ -32,21 +30,3 @@ def check_choice(on_violation: str, learner: Learner) -> None:
 def breaks(promises: Promises | None) -> bool:
     """Whether a past task's limit is broken for certain; a new task that was not learned breaks none."""
     return promises is not None and any(row.verdict == BROKEN for row in promises)
-
-
-class Before:
-    """A learner at one moment: its layers as they were before they grew, its labels, and its state."""
-
-    def __init__(self, learner: Learner) -> None:
-        self.learner, self.spec, self.promises = learner, learner.spec, learner.promises
-        self.layers = [
-            (part, {name: copy.copy(part.__dict__[name]) for name in TABLES}) for part in learner.model.modules()
-        ]
-        self.state: dict[str, Any] = copy.deepcopy(learner.state_dict())
-
-    def restore(self) -> None:
-        learner = self.learner
-        for part, tables in self.layers:
-            part.__dict__.update(tables)
-        learner.spec, learner.promises = self.spec, self.promises
-        learner.load_state_dict(self.state)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pdcl.duality.selection import ring_slots
 from pdcl.errors import UsageError
+from pdcl.memory.journal import Journal, strips
 from pdcl.memory.reservoir import Reservoir
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -27,6 +28,8 @@ def parse_bound(bound: int | str) -> tuple[int | None, int | None]:
     unit = match[2].upper() if match and match[2] else None
     if not match or (unit is None and not match[1].isdigit()):
         raise UsageError(f"memory={bound!r} is neither a number of samples (500) nor of bytes ('64MB')")
+    if float(match[1]) == 0:
+        raise UsageError(f"memory={bound!r} holds nothing; give at least one sample per task")
     if unit is None:
         return int(match[1]), None
     return None, int(float(match[1]) * _UNITS[unit])
@@ -44,12 +47,15 @@ class Memory:
         self.reservoir = Reservoir()
         self._ring: Tensor | None = None
         self._ring_counters: Tensor | None = None
+        self._journal: Journal | None = None
 
     def __len__(self) -> int:
         return self.size
 
     def __getitem__(self, column: str) -> Tensor:
         """The rows in use of one column (a view)."""
+        if self._journal is not None:
+            self._journal.handed_out(column, self.columns[column])
         return self.columns[column][: self.size]
 
     def read(self, column: str, slots: Tensor) -> Tensor:
@@ -62,6 +68,10 @@ class Memory:
         if self._samples is None:
             raise UsageError(f"memory={self.bound!r} has no capacity in samples before its first sample")
         return self._samples
+
+    def places(self, each: int) -> int:
+        """How many samples of `each` bytes fit, before the first one is held."""
+        return self._samples if self._samples is not None else (self._bytes or 0) // max(1, each)
 
     @property
     def nbytes(self) -> int:
@@ -97,6 +107,8 @@ class Memory:
         self.allocate(**rows)
         if len(slots) == 0:
             return
+        if self._journal is not None:
+            self._journal.overwritten(self.columns, slots)
         for name, value in rows.items():
             self.columns[name][slots] = value.to(self.device)
         if self.size < self.capacity:
@@ -112,8 +124,13 @@ class Memory:
 
     def keep(self, slots: Tensor) -> None:
         """Keep only these rows, in this order."""
-        for column in self.columns.values():
-            column[: len(slots)] = column[slots]
+        slots = slots.to(self.device)
+        if self._journal is not None:
+            self._journal.kept(self.columns, slots)
+        else:
+            for column in self.columns.values():
+                for strip in strips(column):
+                    strip[: len(slots)] = strip.index_select(0, slots)
         self.size = len(slots)
 
     def replace(self, slots: Tensor, **rows: Tensor) -> None:
@@ -197,6 +214,29 @@ class Memory:
             return [0] * tasks
         held: list[int] = torch.bincount(self["task"], minlength=tasks).tolist()
         return held
+
+    def snapshot(self) -> Journal:
+        """Remember what is held now, without copying it. Until `restore` or `release` changes are noted."""
+        rest = {
+            "samples": self._samples,
+            "ring": None if self._ring is None else self._ring.clone(),
+            "counters": None if self._ring_counters is None else self._ring_counters.clone(),
+            "reservoir": self.reservoir.state_dict(),
+        }
+        self._journal = Journal(self.columns, self.size, rest)
+        return self._journal
+
+    def restore(self, before: Journal) -> None:
+        """Hold again what was held when the snapshot was taken."""
+        before.undo()
+        self.columns, self.size, self._samples = dict(before.columns), before.size, before.rest["samples"]
+        self._ring, self._ring_counters = before.rest["ring"], before.rest["counters"]
+        self.reservoir.load_state_dict(before.rest["reservoir"])
+        self._journal = None
+
+    def release(self) -> None:
+        """What happened since the snapshot stays."""
+        self._journal = None
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {name: self[name].clone() for name in self.columns}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import PdclError, StateError
+from pdcl.storage.disk import own_directory, reported
 from pdcl.storage.serialize import BadState, as_parts, from_parts
 from pdcl.storage.vault import Vault
 from pdcl.training.loop import Loop
@@ -41,6 +42,8 @@ def write(run: Path, loop: Loop, events: int, cost: dict[str, float]) -> None:
     loop.learner.check_finite()
     state = {"learner": loop.learner.state_dict(), "loop": loop.state_dict()}
     about = {"events": events, "cost": cost, "stream": loop.stream.name, "tasks": loop.position.task}
+    with reported(run / NAME):
+        own_directory(run / NAME)
     Vault(run / NAME, "checkpoint").write(as_parts(state, APART), about)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from pdcl.errors import RecordError
-from pdcl.records import schema
+from pdcl.records import checksum, schema
 
 
 def read_config(run: str | Path) -> schema.Config:
@@ -16,7 +17,26 @@ def read_config(run: str | Path) -> schema.Config:
 
 
 def read_result(run: str | Path) -> schema.Result:
-    return cast(schema.Result, _checked(Path(run), schema.RESULT, schema.Result))
+    """The result of a finished run. One that was changed, cut or lost its keys is refused."""
+    path = Path(run) / schema.RESULT
+    with _opened(path) as file:
+        content = result_in(file.read(), path)
+    content.pop(checksum.KEY, None)
+    return cast(schema.Result, checked(content, path, schema.Result))
+
+
+def result_in(text: bytes, path: Path, parts: Callable[[bytes], bytes] = bytes) -> dict[str, Any]:
+    """The object of a result.json whose checksum is right; `parts` may shorten the text before it is parsed."""
+    try:
+        checksum.is_sealed(text, path)
+        return parsed(parts(text), path)
+    except RecordError as error:
+        raise RecordError(f"{error}; delete it and make it again with `pdcl resume {path.parent}`", path) from None
+
+
+def is_finished(run: Path) -> bool:
+    """Whether the run has a result. RecordError where it has one that can't be trusted."""
+    return os.path.lexists(run / schema.RESULT) and bool(read_result(run))
 
 
 def read_events(run: str | Path) -> Iterator[dict[str, Any]]:
@@ -60,7 +80,7 @@ def parsed(text: bytes, path: str | Path, where: str = "") -> dict[str, Any]:
     """The JSON object that `text` is; `path` and `where` are for the error if it isn't one."""
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{where}{path} is not JSON: {error}", path) from None
     if not isinstance(content, dict):
         raise RecordError(f"{where}{path} holds {type(content).__name__}, not an object", path)

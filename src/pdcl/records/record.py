@@ -15,8 +15,10 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from pdcl.errors import RecordError, RunFinished, RunUnfinished
 from pdcl.records import reading, schema
+from pdcl.records.checksum import sealed
 from pdcl.records.naming import safe
-from pdcl.records.writing import dumps, write_whole
+from pdcl.records.writing import dumps
+from pdcl.storage.disk import appending, cut_back, reported, write_whole
 
 if TYPE_CHECKING:
     from pdcl.training.events import Event
@@ -30,7 +32,7 @@ class Record:
 
     def __init__(self, path: Path, elapsed: float = 0.0) -> None:
         self.path = path
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
         self._start = time.perf_counter() - elapsed
 
     @classmethod
@@ -60,7 +62,7 @@ class Record:
         """
         path = Path(path)
         reading.read_config(path)
-        if (path / schema.RESULT).exists():
+        if reading.is_finished(path):
             raise RunFinished(f"{path} is finished", path)
         return cls(path, _rewind(path / schema.EVENTS, position))
 
@@ -80,11 +82,12 @@ class Record:
 
     def listener(self, event: Event) -> None:
         """Append one event as one line, at once: a run that dies leaves all that it did."""
-        if self._file is None:
-            self._file = (self.path / schema.EVENTS).open("a", encoding="utf-8", newline="\n")
         line = {"time": round(time.perf_counter() - self._start, 3), **event.as_json()}
-        self._file.write(dumps(line) + "\n")
-        self._file.flush()
+        with reported(self.path / schema.EVENTS):
+            if self._file is None:
+                self._file = appending(self.path / schema.EVENTS)
+            self._file.write(dumps(line).encode() + b"\n")
+            self._file.flush()
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write result.json, whole and once."""
@@ -94,7 +97,8 @@ class Record:
         content = {"schema": schema.VERSION, **result}
         if missing := schema.missing_keys(content, schema.Result):
             raise RecordError(f"the result for {path} lacks {', '.join(missing)}", path)
-        write_whole(path, dumps(content) + "\n")
+        with reported(path):
+            write_whole(path, sealed(dumps(content)))
 
     def close(self) -> None:
         if self._file is not None:
@@ -115,7 +119,7 @@ def _place(path: Path, config: str) -> None:
     fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:60]}.", dir=path.parent))
     try:
         os.chmod(fresh, 0o755)
-        write_whole(fresh / schema.CONFIG, config)
+        write_whole(fresh / schema.CONFIG, config.encode())
         if path.is_dir() and not any(path.iterdir()):
             # POSIX would let an empty directory be replaced, Windows wouldn't.
             path.rmdir()
@@ -134,7 +138,7 @@ def _blocked(path: Path, config: Mapping[str, Any], error: OSError) -> RecordErr
     if other := _differences(reading.read_config(path), config):
         names = ", ".join(other)
         return RecordError(f"{path} holds another run: it differs in {names}; choose another --out", path)
-    if (path / schema.RESULT).exists():
+    if reading.is_finished(path):
         return RunFinished(f"{path} is finished; it was not run again", path)
     return RunUnfinished(f"{path} was begun and has no result yet; continue it with `pdcl resume {path}`", path)
 
@@ -153,12 +157,10 @@ def _values(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rewind(events: Path, position: int | None) -> float:
     """Cut events.jsonl back to whole lines within `position`; the time of the last one."""
-    if not events.exists():
+    if not os.path.lexists(events):
         return 0.0
-    with events.open("r+b") as file:
-        kept = file.read(-1 if position is None else position)
-        end = kept.rfind(b"\n") + 1
-        file.truncate(end)
+    with reported(events):
+        cut_back(events, position)
     last = 0.0
     for event in reading.read_events(events.parent):
         last = event["time"]

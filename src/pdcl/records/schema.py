@@ -62,7 +62,8 @@ class Measured(TypedDict):
     """What every `result.json` holds: every key for every method, empty lists where a method has no such thing.
 
     `duals[j]` are the final λ_k for k < j and then the artificial one; `partitions[j][k]` the samples of task k held
-    after task j; `confusion[true][said]` counts over all test data at the end.
+    after task j; `confusion[true][said]` counts over all test data at the end. In the file a last key,
+    `sha256`, is the checksum of the rest; results of older versions have none.
     """
 
     schema: int

@@ -10,17 +10,24 @@ from pathlib import Path
 from typing import Any, cast
 
 from pdcl.errors import RecordError, UsageError
-from pdcl.records import reading, schema
+from pdcl.records import checksum, reading, schema
+from pdcl.storage.disk import ASIDE
 
 # Runs lie in the directory given or in directories below it, as a study leaves them.
 DEPTH = 3
 # Runs that chose options, scored on held-out training data: no part of a table unless it is asked for by name.
 TUNING = "tuning"
 
+# What values of the wrong kind raise, in files that have all their keys.
+MALFORMED = (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
+
 
 @dataclass(frozen=True)
 class Row:
-    """One finished run: what it was and the numbers that tables show. `label`: the method, or a variant's own name."""
+    """One finished run: what it was and the numbers that tables show. `label`: the method, or a variant's own name.
+
+    `verified`: its result carries a checksum, which is right. Those of older versions carry none.
+    """
 
     path: Path
     stream: str
@@ -36,6 +43,7 @@ class Row:
     seconds: float
     cpu_seconds: float
     peak_memory_mb: float
+    verified: bool = True
 
 
 @dataclass
@@ -62,6 +70,9 @@ def survey(directory: str | Path) -> Survey:
             row = _row(path)
         except RecordError as error:
             found.unreadable.append(error)
+        except MALFORMED as error:
+            text = f"{path} holds a run with values of the wrong kind ({type(error).__name__}: {str(error)[:200]})"
+            found.unreadable.append(RecordError(text, path))
         else:
             found.rows.append(row) if row else found.unfinished.append(Path(path))
     found.rows.sort(key=lambda row: str(row.path))
@@ -69,13 +80,14 @@ def survey(directory: str | Path) -> Survey:
 
 
 def _runs(directory: str, depth: int) -> Iterator[str]:
-    """Directories with a config.json. A run is not looked into, nor is what is hidden (unfinished) or tuning."""
+    """Directories with a config.json. A run is not looked into, nor is what is hidden, tuning or moved aside."""
     if os.path.exists(os.path.join(directory, schema.CONFIG)):
         yield directory
     elif depth:
         with os.scandir(directory) as entries:
             for entry in entries:
-                if entry.is_dir() and not entry.name.startswith(".") and entry.name != TUNING:
+                hidden = entry.name.startswith(".") or entry.name == TUNING or ASIDE in entry.name
+                if entry.is_dir() and not hidden:
                     yield from _runs(entry.path, depth - 1)
 
 
@@ -84,8 +96,8 @@ def _row(path: str) -> Row | None:
     text = _text(path, schema.RESULT)
     if text is None:
         return None
-    name = os.path.join(path, schema.RESULT)
-    result = reading.checked(reading.parsed(_last_rows(text), name), name, schema.Result)
+    name = Path(path, schema.RESULT)
+    result = reading.checked(reading.result_in(text, name, _last_rows), name, schema.Result)
     config = _config(path)
     last = result["accuracy"]["task_il"][-1:] or [[]]
     return Row(
@@ -95,12 +107,13 @@ def _row(path: str) -> Row | None:
         label=config.get("label") or config["method"],
         preset=config["preset"],
         memory=config["memory"],
-        seed=config["seed"],
+        seed=int(config["seed"]),
         options=_options(config),
         mean_accuracy=_number(result["mean_accuracy"]),
         mean_forgetting=_number(result["mean_forgetting"]),
         task_il=_mean(last[0]),
         **{name: _number(result["cost"][name]) for name in schema.Cost.__annotations__},
+        verified=checksum.KEY in result,
     )
 
 
@@ -142,7 +155,9 @@ def _options(config: schema.Config) -> dict[str, Any]:
 
 
 def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+    if isinstance(value, str | bool):
+        raise TypeError(f"{value!r} is no number")
+    return math.nan if value is None else float(value)
 
 
 def _mean(values: Sequence[float | None]) -> float:

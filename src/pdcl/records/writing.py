@@ -1,22 +1,31 @@
-"""Strict JSON, and files that are either whole or not there."""
+"""Strict JSON."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 
 def dumps(value: Any, indent: int | None = None) -> str:
     """Strict JSON of plain values, arrays, tensors and paths; what isn't finite becomes null."""
     try:
-        return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, default=_plain)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, default=_plain)
     except ValueError:
         # Rare, so only then is every number looked at.
-        return json.dumps(finite(value), allow_nan=False, ensure_ascii=False, indent=indent)
+        value = finite(value)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent)
+    return text if text.isascii() or _encodable(text) else json.dumps(value, indent=indent, default=_plain)
+
+
+def _encodable(text: str) -> bool:
+    """False where half of a surrogate pair is in it, which UTF-8 can't hold and JSON can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def finite(value: Any) -> Any:
@@ -40,19 +49,3 @@ def _plain(value: Any) -> Any:
     raise TypeError(
         f"{value!r} ({type(value).__name__}) has no place in a record: JSON knows numbers, text, lists and dicts"
     )
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write `path` so that no reader, and no crash, ever sees half of it."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp keeps others out; a record is for everyone whom the directory lets in.
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

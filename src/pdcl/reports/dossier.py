@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RecordError
 from pdcl.records import schema
+from pdcl.records.checksum import is_sealed
 from pdcl.records.writing import finite
 from pdcl.reports import holdings
 from pdcl.reports.command import command
@@ -19,6 +21,9 @@ from pdcl.reports.thinning import rounded
 
 # The verdict of the gate, copied beside the run or in the evidence folder that was put there.
 GATE = ("verdict.json", "evidence/verdict.json", "gate/verdict.json")
+
+# Beyond this, what stands in a file is no measurement.
+LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -49,16 +54,18 @@ def read_files(path: Path, root: Path | None = None) -> Files:
     config = _read(path / schema.CONFIG, root, problems)
     if missing := schema.missing_keys(config, schema.Config):
         problems.append(f"{schema.CONFIG} lacks {', '.join(missing)}")
-    result = _read(path / schema.RESULT, root, problems) or None
+    result = _read(path / schema.RESULT, root, problems, is_sealed) or None
     if result is not None and (missing := schema.missing_keys(result, schema.Result)):
         problems.append(f"{schema.RESULT} lacks {', '.join(missing)}")
         result = None
     return Files(path, config, result, problems)
 
 
-def _read(path: Path, root: Path | None, problems: list[str]) -> dict[str, Any]:
+def _read(
+    path: Path, root: Path | None, problems: list[str], check: Callable[[bytes, Path], Any] | None = None
+) -> dict[str, Any]:
     try:
-        return read_object(path, root) or {}
+        return read_object(path, root, check) or {}
     except RecordError as error:
         problems.append(str(error).replace(str(path.parent), "").lstrip("/\\"))
         return {}
@@ -100,7 +107,7 @@ def identity(files: Files) -> dict[str, Any]:
     config, result = files.config, files.result or {}
     cost = result.get("cost") or {}
     return {
-        "id": hashlib.sha256(str(files.path.absolute()).encode()).hexdigest()[:16],
+        "id": hashlib.sha256(os.fsencode(files.path.absolute())).hexdigest()[:16],
         "name": files.path.name,
         "stream": _word(config.get("stream"), "unknown stream"),
         "method": _word(config.get("method"), "unknown method"),
@@ -119,7 +126,10 @@ def _word(value: Any, otherwise: str) -> str:
 
 
 def _share(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A finite number, else None: integers may be too large for one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+        return None
+    return float(value)
 
 
 def _accuracy(result: Mapping[str, Any] | None, story: Story) -> dict[str, list[list[float | None]]]:
@@ -145,8 +155,12 @@ def _partitions(result: Mapping[str, Any] | None, story: Story) -> dict[str, Any
     """Samples held per task after each task, and how far that is from equal shares: half the sum of differences."""
     told = [story.partitions[task] for task in sorted(story.partitions)]
     held = (result or {}).get("partitions") or told
-    rows = [row for row in held if isinstance(row, list)] if isinstance(held, list) else []
+    rows = [row for row in held if _is_counts(row)] if isinstance(held, list) else []
     return {"counts": rows, "distance": [distance_from_uniform(row) for row in rows], "capacity": story.capacity}
+
+
+def _is_counts(row: Any) -> bool:
+    return isinstance(row, list) and all(isinstance(count, int) for count in row)
 
 
 def distance_from_uniform(counts: Sequence[int]) -> float | None:

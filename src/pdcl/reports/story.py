@@ -71,7 +71,7 @@ class Story:
             handler = getattr(self, f"_on_{event['event']}", None)
             if handler is not None:
                 handler(event)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError):
             self.bad += 1
 
     # Every handler reads all of its event before it changes anything: half an event changes nothing.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,8 +29,13 @@ def opened(path: Path, root: Path | None = None) -> IO[bytes]:
     return os.fdopen(handle, "rb")
 
 
-def read_object(path: Path, root: Path | None = None) -> dict[str, Any] | None:
-    """The JSON object in a file; None where there is no such file. Anything else is a RecordError."""
+def read_object(
+    path: Path, root: Path | None = None, check: Callable[[bytes, Path], Any] | None = None
+) -> dict[str, Any] | None:
+    """The JSON object in a file; None where there is no such file. Anything else is a RecordError.
+
+    `check` may raise one, too, when it sees the bytes.
+    """
     try:
         with opened(path, root) as file:
             text = file.read(LARGEST_JSON + 1)
@@ -40,6 +45,8 @@ def read_object(path: Path, root: Path | None = None) -> dict[str, Any] | None:
         raise RecordError(f"{path} can't be read: {error}", path) from error
     if len(text) > LARGEST_JSON:
         raise RecordError(f"{path} is larger than {LARGEST_JSON >> 20} MB", path)
+    if check is not None:
+        check(text, path)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

@@ -10,11 +10,11 @@ from typing import Any
 
 from pdcl.errors import RecordError, UsageError
 from pdcl.records import Row, survey
-from pdcl.records.writing import write_whole
 from pdcl.reports.dossier import Detail, dossier, identity, read_files, read_story
 from pdcl.reports.life import is_model, life
 from pdcl.reports.page import page
 from pdcl.reports.summary import summary
+from pdcl.storage.disk import write_whole
 
 # What 100 runs may take of a page beside plotly's 5 MB; fewer runs get more each.
 POINTS = 40_000
@@ -68,7 +68,7 @@ def write_report(directories: Sequence[Path], out: Path, samples: bool = True, t
     text = report(directories, samples, title)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out, text)
+        write_whole(out, text.encode(errors="replace"))
     except OSError as error:
         raise UsageError(f"can't write {out}: {error.strerror}; choose another file with --out") from error
     return out

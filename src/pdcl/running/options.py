@@ -35,6 +35,12 @@ class Options:
             self.values[name] = in_one_line(value) if name == "tolerance" else value
             self.sources[name] = source
 
+    def settle(self, found: Mapping[str, Any]) -> None:
+        """Enter what options that were left open came to."""
+        for name, value in found.items():
+            if self.values.get(name) is None and name in self.values:
+                self.values[name] = value
+
     def of(self, kind: Any) -> dict[str, Any]:
         """Those that are fields of this dataclass."""
         names = {f.name for f in fields(kind) if f.init}

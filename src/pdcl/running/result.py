@@ -14,7 +14,7 @@ from pdcl.promises.table import Promises
 from pdcl.training.loop import History
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """One learner through one stream. `accuracy["class_il"][j][i]`: score on task i after learning task j."""
 
@@ -34,9 +34,21 @@ class Result:
         """What became of every limit after the last task; None where none is stated. `tables` has each task's."""
         return self.tables[-1] if self.tables else None
 
+    def __repr__(self) -> str:
+        tasks = len(self.accuracy.get("class_il", []))
+        kept = "" if self.path is None else f", record {self.path}"
+        return (
+            f"Result(accuracy {_percent(self.mean_accuracy)}, forgetting {_percent(self.mean_forgetting)} over "
+            f"{tasks} tasks, {self.cost.get('seconds', 0.0):.1f} s{kept})"
+        )
+
     def as_json(self) -> dict[str, Any]:
         keys = ("mean_accuracy", "mean_forgetting", "accuracy", "duals", "partitions", "confusion", "cost")
         return {key: getattr(self, key) for key in keys} | {"promises": [table.as_json() for table in self.tables]}
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def result_of(history: History, learner: Learner, cost: dict[str, float], path: Path | None) -> Result:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RunFinished
-from pdcl.records import schema
-from pdcl.records.reading import read_config
+from pdcl.records.reading import is_finished, read_config
 from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
 from pdcl.running.rebuild import described
@@ -32,7 +31,7 @@ def resume(
     """
     path = Path(path)
     config = read_config(path)
-    if (path / schema.RESULT).exists():
+    if is_finished(path):
         raise RunFinished(f"{path} is finished", path)
     learner, stream, schedule = described(path, network, data)
     paced = Pace.parse(checkpoint_every)

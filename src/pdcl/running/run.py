@@ -6,7 +6,6 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from pdcl.running.execution import Execution
 from pdcl.running.options import Options, check, plain, resolve
 from pdcl.running.presets import stream_options
 from pdcl.running.result import Result
+from pdcl.storage.version import own_version
 from pdcl.streams.catalog import find, load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
@@ -61,6 +61,7 @@ def run(
         resolved = resolve(entry, stream, preset, options, study)
         learner = entry.load()(**resolved.of(entry.load()))
         assert isinstance(learner, Learner)
+        resolved.settle(learner.settled())
         _tell_what_auto_chose(resolved)
     else:
         entry, resolved = _given(learner, stream, preset, options)
@@ -138,8 +139,4 @@ def _altered(stream: Stream) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """What the numbers depend on."""
-    try:
-        own = version("pdcl")
-    except PackageNotFoundError:
-        own = "source"
-    return {"pdcl": own, "torch": torch.__version__, "python": platform.python_version()}
+    return {"pdcl": own_version(), "torch": torch.__version__, "python": platform.python_version()}

@@ -1,30 +1,76 @@
-"""The few ways in which states touch the disk. Everything that may fail half-way goes through here."""
+"""The few ways in which pdcl writes to the disk. Everything that may fail half-way goes through here.
+
+No write follows a symbolic link: one that was planted in a run or a model would lead to a stranger's file.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
-from pdcl.errors import StateError
+from pdcl.errors import Damaged, StateError
 
-LARGEST_TEXT = 64 * 2**20
+# What a directory that was moved aside is called, before its number.
+ASIDE = ".damaged-"
+_BINARY = getattr(os, "O_BINARY", 0)
+# Opening a pipe to which nobody listens must fail, not wait.
+_CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class LinkInTheWay(OSError):
+    """A link, a pipe or a device where a file or directory of ours should be."""
+
+
+def open_own(path: Path, flags: int) -> int:
+    """`os.open` of an ordinary file for writing, made where O_CREAT is given. A link is refused, never followed."""
+    if path.is_symlink():
+        raise _in_the_way(path)
+    try:
+        handle = os.open(path, flags | _CAREFUL | _BINARY, 0o644)
+    except OSError as error:
+        # The link came after the look, or a pipe has no reader.
+        raise _in_the_way(path) if error.errno in (errno.ELOOP, errno.ENXIO) else error from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _in_the_way(path)
+    return handle
+
+
+def own_directory(path: Path) -> Path:
+    """The directory `path`, made where it is missing. A link is refused: its files would land elsewhere."""
+    if path.is_symlink():
+        raise _in_the_way(path)
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def _in_the_way(path: Path) -> LinkInTheWay:
+    return LinkInTheWay(
+        errno.EPERM, f"{path.name} is a link or no ordinary file, and pdcl writes through none; remove it"
+    )
 
 
 def write(path: Path, content: bytes) -> None:
     """Write a new file; `sync` makes sure of it."""
-    with path.open("wb") as file:
+    with os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
         file.write(content)
 
 
 def sync(paths: Iterable[Path]) -> None:
     """Wait until the disk has these files. Together, since the first wait pays for most of the others."""
     for path in paths:
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
+        handle = open_own(path, os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def move(old: Path, new: Path) -> None:
@@ -43,8 +89,8 @@ def sync_directory(path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `path` so that no reader, and no crash, ever sees half of it."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write `path` so that no reader, and no crash, ever sees half of it. A link of this name is replaced."""
+    fresh = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}.tmp")
     try:
         write(fresh, content)
         sync([fresh])
@@ -63,6 +109,15 @@ def remove_tree(path: Path) -> None:
         shutil.rmtree(path)
 
 
+def move_aside(path: Path) -> Path:
+    """Rename what can't be used to the first free `<name>.damaged-N` beside it, so that nothing is lost."""
+    number = 1
+    while os.path.lexists(aside := path.with_name(f"{path.name}{ASIDE}{number}")):
+        number += 1
+    move(path, aside)
+    return aside
+
+
 def read_regular(path: Path, limit: int | None = None) -> bytes:
     """The bytes of an ordinary file. A link or a pipe, which could lead elsewhere or never end, is refused."""
     try:
@@ -70,12 +125,12 @@ def read_regular(path: Path, limit: int | None = None) -> bytes:
         if not stat.S_ISREG(about.st_mode):
             raise StateError(f"{path} is not an ordinary file", path)
         if limit is not None and about.st_size > limit:
-            raise StateError(f"{path} has {about.st_size} bytes; at most {limit} are expected", path)
+            raise Damaged(f"{path} has {about.st_size} bytes; at most {limit} are expected", path)
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise StateError(f"{path} is missing", path) from None
+        raise Damaged(f"{path} is missing", path) from None
     except (OSError, ValueError) as error:
-        raise StateError(f"{path} can't be read: {_reason(error)}", path) from error
+        raise StateError(f"{path} can't be read: {reason(error)}", path) from error
 
 
 @contextmanager
@@ -84,20 +139,31 @@ def reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        text = f"{path} can't be written: {_reason(error)}; what was saved there before is untouched"
+        text = f"{path} can't be written: {reason(error)}; what was saved there before is untouched"
         raise StateError(text, path) from error
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """What the system said, without its number."""
     return getattr(error, "strerror", None) or str(error)
+
+
+def cut_back(path: Path, most: int | None = None) -> None:
+    """Cut a file of lines back to whole lines, within its first `most` bytes."""
+    with os.fdopen(open_own(path, os.O_RDWR), "r+b") as file:
+        file.truncate(file.read(-1 if most is None else most).rfind(b"\n") + 1)
+
+
+def appending(path: Path) -> IO[bytes]:
+    """A file, new or not, to add to at its end."""
+    return os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
 
 
 def append_line(path: Path, line: bytes) -> None:
     """Add a line and wait until the disk has it; half a line that a crash left is cut off first."""
-    with path.open("a+b") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-        file.seek(0, os.SEEK_END)
+    if os.path.lexists(path):
+        cut_back(path)
+    with appending(path) as file:
         file.write(line + b"\n")
         file.flush()
         os.fsync(file.fileno())

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pdcl.errors import Locked
-from pdcl.storage.disk import reported
+from pdcl.storage.disk import open_own, reported
 
 NAME = ".lock"
 
@@ -27,7 +27,7 @@ class Lock:
     def acquire(self) -> Self:
         while self._handle is None:
             with reported(self.path):
-                handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+                handle = open_own(self.path, os.O_RDWR | os.O_CREAT)
             if not _try_lock(handle):
                 holder = _holder(handle)
                 os.close(handle)

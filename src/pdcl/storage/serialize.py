@@ -144,7 +144,10 @@ def from_parts(parts: Mapping[str, bytes]) -> dict[str, Any]:
     tensors = tensors_in(_part(parts, TENSORS))
     for name, root in content["apart"].items():
         tensors |= {f"{root}/{inside}": tensor for inside, tensor in tensors_in(_part(parts, name)).items()}
-    state = unpack(tensors, content.get("state"))
+    try:
+        state = unpack(tensors, content.get("state"))
+    except RecursionError as error:
+        raise BadState(f"{STATE} is nested too deeply") from error
     if not isinstance(state, dict):
         raise BadState(f"{STATE} holds no state")
     return state

@@ -8,16 +8,18 @@ files take the places of the old ones, which move to `previous/`. From that rena
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pdcl.errors import StateError
+from pdcl.errors import Damaged, StateError
 from pdcl.storage import disk
 from pdcl.storage.serialize import BadState, json_bytes, json_in
 
@@ -28,6 +30,9 @@ FORMAT = 2
 OLDER = {"model": (1,)}
 _PART = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}(\.[a-z0-9]{1,16}){1,2}")
 _LARGEST_MANIFEST = 2**20
+# How long a reader tries while a writer writes all the time.
+PATIENCE_SECONDS = 30.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,19 @@ class Vault:
 
     def write(self, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
         """Put a new state in place; the one before it goes to `previous/`."""
+        self._put(parts, about)
+        try:
+            disk.sync_directory(self.path)
+            self._settle()
+        except OSError as error:
+            raise StateError(
+                f"{self.path} holds the new state, but its files can't be moved to their places: {disk.reason(error)}; "
+                "it can be read as it is, and the next save finishes this",
+                self.path,
+            ) from error
+
+    def _put(self, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
+        """Up to the one rename that makes the new state the one that readers get."""
         fresh = self.path / NEXT
         with disk.reported(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -59,18 +77,44 @@ class Vault:
                 for name, content in {**parts, MANIFEST: manifest}.items():
                     disk.write(fresh / name, content)
                 disk.sync(fresh / name for name in [*parts, MANIFEST])
-                self._verified([fresh])
+                self._read_back(fresh)
                 disk.sync_directory(fresh)
                 disk.move(fresh, self.path / READY)
             except BaseException:
                 with suppress(OSError):
                     disk.remove_tree(fresh)
                 raise
-            disk.sync_directory(self.path)
-            self._settle()
 
     def read(self, fall_back: bool = True) -> Held:
-        """The newest state that is whole."""
+        """The newest state that is whole. Beside a writer: the state before it or after it, never one in between."""
+        return self._at_rest(lambda: self._found(fall_back))
+
+    def _at_rest(self, look: Callable[[], T]) -> T:
+        """What `look` finds. A problem counts only if no file moved meanwhile: otherwise it looks again."""
+        patience = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            before, error = self._places(), None
+            try:
+                found = look()
+            except StateError as problem:
+                error = problem
+            whole = error is None and bool(found) and not getattr(found, "instead_of", None)
+            if whole or self._places() == before or time.monotonic() > patience:
+                if error is not None:
+                    raise error
+                return found
+            time.sleep(0.001)
+
+    def _places(self) -> list[tuple[str, int, int]]:
+        """Every file of the states here and when it was written: changes whenever one moves."""
+        found = []
+        for place in (self.path / READY, self.path, self.path / PREVIOUS):
+            with suppress(OSError), os.scandir(place) as entries:
+                for entry in entries:
+                    found.append((entry.path, *_identity(entry)))
+        return sorted(found)
+
+    def _found(self, fall_back: bool) -> Held:
         problems: list[StateError] = []
         for places in self._candidates(fall_back):
             try:
@@ -78,10 +122,13 @@ class Vault:
                 return Held(held.parts, held.about, held.place, [str(problem) for problem in problems])
             except StateError as error:
                 problems.append(error)
-        raise problems[0]
+        # What can't be read now may be whole; only where all are damaged is nothing left to read.
+        raise next((problem for problem in problems if not isinstance(problem, Damaged)), problems[0])
 
     def exists(self) -> bool:
-        return any((place / MANIFEST).is_file() for places in self._candidates(True) for place in places)
+        return self._at_rest(
+            lambda: any((place / MANIFEST).is_file() for places in self._candidates(True) for place in places)
+        )
 
     def _candidates(self, fall_back: bool) -> list[list[Path]]:
         """Where the parts of a state may lie, the newest state first."""
@@ -97,11 +144,17 @@ class Vault:
             parts[name] = _checked(found[0], about)
         return Held(parts, manifest["about"], places[0])
 
+    def _read_back(self, fresh: Path) -> None:
+        try:
+            self._verified([fresh])
+        except Damaged as error:
+            raise StateError(f"the disk gives back other bytes than were written: {error}", fresh) from error
+
     def _manifest(self, path: Path) -> dict[str, Any]:
         try:
             content = json_in(disk.read_regular(path, _LARGEST_MANIFEST))
         except BadState as error:
-            raise StateError(f"{path} is damaged: {error}", path) from error
+            raise Damaged(f"{path} is damaged: {error}", path) from error
         if not isinstance(content, dict) or content.get("kind") != self.kind:
             raise StateError(f"{path} doesn't describe a {self.kind}", path)
         if content.get("format") not in (FORMAT, *OLDER.get(self.kind, ())):
@@ -113,20 +166,27 @@ class Vault:
             )
         parts, about = content.get("parts"), content.get("about")
         if not isinstance(parts, dict) or not isinstance(about, dict) or not all(map(_PART.fullmatch, parts)):
-            raise StateError(f"{path} is damaged: its list of parts is none", path)
+            raise Damaged(f"{path} is damaged: its part list is malformed", path)
         return content
 
     def _settle(self) -> None:
         """Finish what a `.ready` state began: old files to `previous/`, new ones to their places, manifest last."""
         ready, old = self.path / READY, self.path / PREVIOUS
-        if not (ready / MANIFEST).is_file():
+        if ready.is_symlink() or not (ready / MANIFEST).is_file():
             disk.remove_tree(ready)
             return
+        try:
+            parts = list(self._manifest(ready / MANIFEST)["parts"])
+        except Damaged:
+            disk.move_aside(ready)
+            return
         if (self.path / MANIFEST).is_file():
-            disk.remove_tree(old)
-            old.mkdir()
+            if old.is_symlink() or (old / MANIFEST).exists():
+                # Without its manifest it is half of the state that is being retired, left by a crash.
+                disk.remove_tree(old)
+            old.mkdir(exist_ok=True)
             self._retire(old)
-        for name in [*self._manifest(ready / MANIFEST)["parts"], MANIFEST]:
+        for name in [*parts, MANIFEST]:
             if (ready / name).exists():
                 disk.move(ready / name, self.path / name)
         disk.sync_directory(self.path)
@@ -152,13 +212,22 @@ def _manifest(kind: str, parts: Mapping[str, bytes], about: Mapping[str, Any]) -
 
 def _checked(path: Path, about: Any) -> bytes:
     if not isinstance(about, dict) or not isinstance(about.get("bytes"), int):
-        raise StateError(f"{path}: the manifest doesn't say what it must be", path)
+        raise Damaged(f"{path}: the manifest doesn't say what it must be", path)
     content = disk.read_regular(path, about["bytes"])
     if len(content) < about["bytes"]:
-        raise StateError(f"{path} is truncated: {len(content)} of {about['bytes']} bytes are there", path)
+        raise Damaged(f"{path} is truncated: {len(content)} of {about['bytes']} bytes are there", path)
     if hashlib.sha256(content).hexdigest() != about.get("sha256"):
-        raise StateError(f"{path} was changed since it was written: its sha256 is another", path)
+        raise Damaged(f"{path} was changed since it was written: its sha256 is another", path)
     return content
+
+
+def _identity(entry: os.DirEntry[str]) -> tuple[int, int]:
+    """Its inode and time; never the same twice for a file that moved away during the look."""
+    try:
+        about = entry.stat(follow_symlinks=False)
+    except OSError:
+        return -1, time.monotonic_ns()
+    return about.st_ino, about.st_mtime_ns
 
 
 def versions() -> dict[str, str]:

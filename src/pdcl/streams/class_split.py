@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -82,8 +83,10 @@ def by_class(
 ) -> Stream:
     """The stream whose tasks have the labels of `plan`; targets count these labels in the plan's order."""
     labels = tuple(label for members in plan for label in members)
-    heads = [tuple(labels.index(label) for label in members) for members in plan]
-    tasks = [Task(i, named(plan[i]), _of(train, head), _of(test, head), head) for i, head in enumerate(heads)]
+    position = {label: index for index, label in enumerate(labels)}
+    heads = [tuple(position[label] for label in members) for members in plan]
+    sides = zip(_by_task(train, heads), _by_task(test, heads), heads, strict=True)
+    tasks = [Task(i, named(plan[i]), data, held, head) for i, (data, held, head) in enumerate(sides)]
     return assembled(name, tasks, Encoding("classification", labels), transform, fingerprint)
 
 
@@ -105,10 +108,11 @@ def _checked_plan(found: list[Any], tasks: Sequence[Sequence[Any]], order_seed: 
     if order_seed is not None:
         raise BadData("order_seed has no effect where tasks= names the classes; leave one of them out")
     named_labels = [label for members in tasks for label in members]
-    twice = sorted({str(label) for label in named_labels if named_labels.count(label) > 1})
+    twice = sorted({str(label) for label, count in Counter(named_labels).items() if count > 1})
     if twice:
         raise BadData(f"tasks= names {', '.join(twice)} twice; for classes that return, use from_tasks")
-    absent = [label for label in named_labels if label not in found]
+    known = set(found)
+    absent = [label for label in named_labels if label not in known]
     if absent:
         raise BadData(f"tasks= names {absent}, which y doesn't hold; its labels are {found}")
     return [in_order(members) for members in tasks]
@@ -139,5 +143,12 @@ def _carved(data: Data, share: float, seed: int) -> tuple[Data, Data]:
     return divided(data, draw_share(data.targets, data.groups, share, seed))
 
 
-def _of(data: Data, classes: tuple[int, ...]) -> Data:
-    return data.subset(torch.isin(data.targets, torch.tensor(classes)).nonzero().flatten())
+def _by_task(data: Data, heads: Sequence[Sequence[int]]) -> list[Data]:
+    """The samples of every task in their order, by one sort; those of no task (target -1) are left out."""
+    # The last entry is where -1 looks.
+    task_of = torch.full((1 + sum(map(len, heads)),), len(heads))
+    for task, head in enumerate(heads):
+        task_of[list(head)] = task
+    belongs = task_of[data.targets]
+    rows = torch.split(torch.argsort(belongs, stable=True), torch.bincount(belongs, minlength=len(heads) + 1).tolist())
+    return [data.subset(index) for index in rows[: len(heads)]]

@@ -42,6 +42,10 @@ class Data(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} samples)"
 
+    def __deepcopy__(self, memo: object) -> Data:
+        """Itself: samples are only ever read."""
+        return self
+
 
 class TensorData(Data):
     """Rows of tensors held in memory or memory-mapped; subsets share storage."""

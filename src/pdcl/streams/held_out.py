@@ -34,8 +34,10 @@ def draw_share(strata: Tensor, groups: Tensor | None, share: float, seed: int) -
 def _by_sample(strata: Integers, share: float, generator: np.random.Generator) -> Mask:
     held = np.zeros(len(strata), dtype=bool)
     order = generator.permutation(len(strata))
-    for stratum in np.unique(strata):
-        members = order[strata[order] == stratum]
+    # Sorted once: a look at all samples for every stratum would take classes × samples.
+    by_stratum = order[np.argsort(strata[order], kind="stable")]
+    _, starts = np.unique(strata[by_stratum], return_index=True)
+    for members in np.split(by_stratum, starts[1:]):
         count = min(max(1, round(share * len(members))), len(members) - 1)
         held[members[:count]] = True
     return held

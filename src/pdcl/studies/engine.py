@@ -28,7 +28,10 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A job is over: with a record at `path`, or with a `cause` (and `trace`, for those who want to know more)."""
+    """A job is over: with a record at `path`, or with a `cause` (and `trace`, for those who want to know more).
+
+    `note` is what a user should know of a run that came to its end.
+    """
 
     job: Job
     seconds: float
@@ -36,6 +39,7 @@ class Ended:
     accuracy: float | None = None
     cause: str | None = None
     trace: str = ""
+    note: str = ""
 
 
 class Engine(Protocol):

@@ -20,7 +20,8 @@ ROUGH = {
     "tiny_imagenet": 600.0,
     "banking77": 25.0,
 }
-JOINT = 3.0
+# How many times as long a method takes as replay does.
+SLOWER = {"joint": 3.0, "gem": 8.0, "gss": 3.5, "xder": 3.0, "agem": 1.5, "pdcl0": 1.3, "pdcl": 1.3, "pdcl-s": 1.5}
 
 
 class Estimator:
@@ -51,7 +52,7 @@ class Estimator:
             if key in self._seen:
                 return statistics.fmean(self._seen[key])
         rough = ROUGH.get(spec.stream)
-        return None if rough is None else rough * (JOINT if spec.method == "joint" else 1.0)
+        return None if rough is None else rough * SLOWER.get(spec.method, 1.0)
 
     def total(self, specs: Iterable[RunSpec], workers: int) -> float | None:
         """How long all of them take side by side; None where one is unknown."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pdcl.records.reading import read_result
 from pdcl.records.table import TUNING
-from pdcl.records.writing import write_whole
+from pdcl.storage.disk import reported, write_whole
 from pdcl.storage.locking import Lock
 from pdcl.studies.engine import Ended, Engine, Job, Started
 from pdcl.studies.expansion import Chosen, expand
@@ -66,11 +66,13 @@ def execute(
     plug_in(study.plugins, set())
     # All that is wrong with the study itself is said before anything is written.
     expand(study)
-    out.mkdir(parents=True, exist_ok=True)
+    with reported(out):
+        out.mkdir(parents=True, exist_ok=True)
     own = engine or LocalProcesses()
     try:
         with Lock(out):
-            write_whole(out / STUDY, study.text)
+            with reported(out / STUDY):
+                write_whole(out / STUDY, study.text.encode())
             outcome = _Execution(study, out, own, listener, only).carry_out()
             _note_failures(outcome)
     finally:
@@ -161,6 +163,7 @@ def _note_failures(outcome: Outcome) -> None:
     place = outcome.out / FAILURES
     if outcome.failures:
         parts = [f"{ended.job.spec.title}\n{ended.cause}\n\n{ended.trace}" for ended in outcome.failures]
-        write_whole(place, ("\n" + "-" * 80 + "\n").join(parts))
+        with reported(place):
+            write_whole(place, ("\n" + "-" * 80 + "\n").join(parts).encode(errors="replace"))
     else:
         place.unlink(missing_ok=True)

@@ -17,6 +17,9 @@ Chosen = Mapping[tuple[str, str], Mapping[str, Any]]
 
 def expand(study: Study, chosen: Chosen | None = None) -> list[RunSpec]:
     """All runs of a study. `chosen` are options found by tuning, for a stream and a label; they stand above others."""
+    if study.parts:
+        # Parts may share runs, which are carried out once.
+        return list(dict.fromkeys(spec for part in study.parts.values() for spec in expand(part, chosen)))
     check(study)
     found = [
         spec

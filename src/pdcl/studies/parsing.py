@@ -12,7 +12,7 @@ from pdcl.errors import UsageError
 from pdcl.studies.study import OnStream, Study, Tuning, Variant
 from pdcl.studies.toml_table import Table, axes, names, numbers, only, product, tables
 
-SECTIONS = ("study", "options", "grid", "methods", "streams", "variants", "tune")
+SECTIONS = ("study", "options", "grid", "methods", "streams", "variants", "tune", "parts")
 
 
 def load(name_or_path: str | Path) -> Study:
@@ -47,6 +47,8 @@ def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None)
     """The study that a TOML document describes; paths of plug-ins count from `place`."""
     only(content, SECTIONS, "the file")
     content = _with_limits_in_one_line(content)
+    if "parts" in content:
+        return _in_parts(content, text, place)
     head = Table(content.get("study", {}), "[study]")
     study = Study(
         name=head.take("name", str),
@@ -71,7 +73,8 @@ def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None)
 
 def _with_limits_in_one_line(content: Any, key: str = "") -> Any:
     """The document with every `tolerance` that is a table as its text: tables mean methods elsewhere."""
-    from pdcl.training.stated import in_one_line, read_limits
+    from pdcl.training.fields import read_tolerance
+    from pdcl.training.stated import in_one_line
 
     if isinstance(content, Mapping):
         if key == "tolerance":
@@ -80,8 +83,39 @@ def _with_limits_in_one_line(content: Any, key: str = "") -> Any:
     if isinstance(content, list):
         return [_with_limits_in_one_line(value, key) for value in content]
     if key == "tolerance":
-        read_limits(content)
+        read_tolerance(content)
     return content
+
+
+def _in_parts(content: Mapping[str, Any], text: str, place: Path | None) -> Study:
+    """A study whose `[parts.NAME]` each say what a file would; `[study]` holds what they share."""
+    only(content, ("study", "parts"), "a file with [parts]")
+    shared = dict(content.get("study", {}))
+    parts = {name: _part(name, shared, table, place) for name, table in tables(content, "parts").items()}
+    if not parts:
+        raise UsageError("[parts] is empty; give each part a table: [parts.NAME]")
+    first = next(iter(parts.values()))
+    return Study(
+        name=first.name,
+        streams=tuple(dict.fromkeys(stream for part in parts.values() for stream in part.streams)),
+        methods=tuple(dict.fromkeys(method for part in parts.values() for method in part.methods)),
+        plugins=first.plugins,
+        snapshot=first.snapshot,
+        text=text,
+        parts=parts,
+    )
+
+
+def _part(name: str, shared: Mapping[str, Any], table: Mapping[str, Any], place: Path | None) -> Study:
+    sections = ("options", "grid", "variants", "on")
+    head = {**shared, **{key: value for key, value in table.items() if key not in sections}}
+    own = {key: value for key, value in table.items() if key in sections}
+    if "on" in own:
+        own["streams"] = own.pop("on")
+    try:
+        return parse({"study": head, **own}, place=place)
+    except UsageError as error:
+        raise UsageError(f"[parts.{name}]: {error}") from error
 
 
 def _variant(label: str, table: Mapping[str, Any]) -> Variant:

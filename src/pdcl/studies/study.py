@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pdcl.studies.spec import RunSpec
@@ -42,7 +43,10 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Study:
-    """Streams × methods × memory × seeds × options. `text` is the TOML that it was read from."""
+    """Streams × methods × memory × seeds × options. `text` is the TOML that it was read from.
+
+    A study with `parts` is these one after another; all else that it says stands in them already.
+    """
 
     name: str
     streams: tuple[str, ...]
@@ -59,6 +63,17 @@ class Study:
     plugins: tuple[str, ...] = ()
     snapshot: bool = True
     text: str = ""
+    parts: dict[str, Study] = field(default_factory=dict)
+
+    def restricted(self, parts: Sequence[str]) -> Study:
+        """The study with these parts alone, in the order of the file; all of it where none is named."""
+        from pdcl.errors import UsageError
+        from pdcl.studies.toml_table import only
+
+        if parts and not self.parts:
+            raise UsageError(f"study {self.name} has no parts; leave --part out")
+        only(parts, self.parts, "--part")
+        return replace(self, parts={name: part for name, part in self.parts.items() if not parts or name in parts})
 
     def labels(self, stream: str) -> tuple[str, ...]:
         """Methods and variants on a stream. Variants that no list of methods names come after those that are."""

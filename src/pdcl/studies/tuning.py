@@ -11,7 +11,8 @@ from typing import Any
 
 from pdcl.records.reading import parsed
 from pdcl.records.table import TUNING
-from pdcl.records.writing import dumps, write_whole
+from pdcl.records.writing import dumps
+from pdcl.storage.disk import own_directory, reported, write_whole
 from pdcl.studies.expansion import known_options, method_of, spec_of
 from pdcl.studies.spec import RunSpec
 from pdcl.studies.study import Study, Tuning
@@ -80,11 +81,12 @@ def _tried(study: Study, tuning: Tuning, stream: str, label: str) -> list[Candid
 def note(out: Path, found: Search, reached: Mapping[RunSpec, float]) -> None:
     """Write what was tried, what it reached and what was chosen; what other streams chose stays."""
     place = out / TUNING / CHOSEN
-    place.parent.mkdir(parents=True, exist_ok=True)
+    with reported(place):
+        own_directory(place.parent)
     content = parsed(place.read_bytes(), place) if place.exists() else {}
     chosen = found.choose(reached)
     for label, candidates in found.candidates.items():
         tried = [{"options": each.options, "accuracy": each.accuracy(reached)} for each in candidates]
         entry = {"chosen": chosen.get((found.stream, label)), "candidates": tried}
         content.setdefault(found.stream, {})[label] = json.loads(dumps(entry))
-    write_whole(place, dumps(content, indent=1) + "\n")
+    write_whole(place, dumps(content, indent=1).encode() + b"\n")

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from pdcl.duality.prices import value_bound
 from pdcl.errors import UsageError
 from pdcl.records.checkpoint import APART
 from pdcl.running.rebuild import described
@@ -193,9 +194,14 @@ def curve(task: int, name: str, epsilon: float, solved: dict[float, list[Solved]
         over = [gain + other.dual * change for gain, other in zip(gains, base, strict=True)]
         error = statistics.stdev(over) / len(over) ** 0.5 if len(over) > 1 else None
         on_memory = statistics.mean(each.on_memory for each in found)
-        points.append(Point(change, statistics.mean(gains), error, -dual * change, on_memory))
+        points.append(Point(change, statistics.mean(gains), error, line(dual, change), on_memory))
     value = statistics.mean(each.value for each in base)
     return Curve(task, name, epsilon, dual, value, points, len(base))
+
+
+def line(dual: float, change: float) -> float:
+    """−λ γ: what Theorem 1 lets P change by at least."""
+    return float(value_bound(0.0, torch.tensor([dual], dtype=torch.float64), torch.tensor([change])))
 
 
 def draw(found: Curve, path: str | Path) -> Path:
@@ -208,7 +214,11 @@ def draw(found: Curve, path: str | Path) -> Path:
     changes = [0.0, *(point.change for point in found.points)]
     ends = [min(changes), max(changes)]
     axes.plot(
-        ends, [-found.dual * end for end in ends], color="#888888", linewidth=1.2, label=f"−λγ, λ = {found.dual:.3g}"
+        ends,
+        [line(found.dual, end) for end in ends],
+        color="#888888",
+        linewidth=1.2,
+        label=f"−λγ, λ = {found.dual:.3g}",
     )
     spread = [2 * (point.error or 0.0) for point in found.points]
     gains = [point.gain for point in found.points]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import signal
 import threading
 import time
@@ -17,7 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdcl.errors import LimitBroken, PdclError, RunFinished, RunUnfinished, StateError
+from pdcl.errors import Damaged, LimitBroken, PdclError, RunFinished, RunUnfinished
+from pdcl.storage.disk import move_aside
 from pdcl.studies.engine import Ended, Job
 from pdcl.studies.spec import RunSpec
 
@@ -96,13 +96,13 @@ def carry_out(job: Job, streams: Streams, plugged: set[str]) -> Ended:
     start = time.perf_counter()
     try:
         plug_in(job.plugins, plugged)
-        path, accuracy = _run(job, streams.get(job.spec))
+        path, accuracy, note = _run(job, streams.get(job.spec))
     except PdclError as error:
         return Ended(job, time.perf_counter() - start, cause=str(error), trace=traceback.format_exc())
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
         return Ended(job, time.perf_counter() - start, cause=cause, trace=traceback.format_exc())
-    return Ended(job, time.perf_counter() - start, str(path), accuracy)
+    return Ended(job, time.perf_counter() - start, str(path), accuracy, note=note)
 
 
 def plug_in(paths: tuple[str, ...], plugged: set[str]) -> None:
@@ -115,7 +115,8 @@ def plug_in(paths: tuple[str, ...], plugged: set[str]) -> None:
             plugged.add(path)
 
 
-def _run(job: Job, stream: Stream) -> tuple[Path, float]:
+def _run(job: Job, stream: Stream) -> tuple[Path, float, str]:
+    """Where the record lies, the accuracy reached, and a note."""
     from pdcl.records.reading import read_result
     from pdcl.running.run import run
 
@@ -126,16 +127,17 @@ def _run(job: Job, stream: Stream) -> tuple[Path, float]:
         "label": None if spec.label == spec.method else spec.label,
         "snapshot": job.snapshot,
     }
+    note = ""
     try:
         result = run(stream, spec.method, out=job.out, **asked)
     except RunFinished as done:
-        return done.path, read_result(done.path)["mean_accuracy"] or math.nan
+        return done.path, read_result(done.path)["mean_accuracy"] or math.nan, note
     except RunUnfinished as begun:
         try:
             result = run(stream, spec.method, resume=begun.path, **asked)
-        except StateError:
-            # What it had saved can't be used, so that nothing is lost by beginning again.
-            shutil.rmtree(begun.path)
+        except Damaged as damage:
+            # Any other error may pass, or be a defect of ours: then the run and all that it saved stay where they are.
+            note = f"began again, since its saved state is damaged: {damage}; the old run is {move_aside(begun.path)}"
             result = run(stream, spec.method, out=job.out, **asked)
     assert result.path is not None
-    return result.path, result.mean_accuracy
+    return result.path, result.mean_accuracy, note

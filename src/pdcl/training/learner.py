@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, ClassVar
 
 import torch
@@ -28,7 +28,8 @@ from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Listener, ignore
-from pdcl.training.placement import autocast, device_of
+from pdcl.training.fields import check_enough_tolerances, check_fields
+from pdcl.training.placement import autocast, check_placement, device_of
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 EVALUATION_BATCH = 1000
@@ -80,11 +81,39 @@ class Trainable(ABC):
     persistent: ClassVar[tuple[str, ...]] = ()
     cannot: ClassVar[tuple[str, ...]] = ()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # `dataclass` writes a repr of all options into every class that has none of its own.
+        cls.__repr__ = cls.__dict__.get("__repr__", Trainable.__repr__)  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """The method, its network and the options that aren't the defaults, then what it has learned."""
+        own = [(f.name, getattr(self, f.name), f.default) for f in fields(self) if f.init and f.name != "network"]
+        said = [
+            f"{name}={value!r}" for name, value, usual in own if value != usual and not isinstance(value, nn.Module)
+        ]
+        shown = repr(self.network) if isinstance(self.network, str) else type(self.network).__name__
+        return f"{type(self).__name__}({', '.join([shown, *said])}): {self._learned()}"
+
+    def _learned(self) -> str:
+        if self.spec is None:
+            return "nothing learned yet"
+        classes = f", {len(self.spec.labels)} classes" if self.spec.labels else ""
+        held = "" if self.store is None else f", {len(self.store)} samples in memory"
+        return f"{self.tasks_learned} task{'s' * (self.tasks_learned != 1)} learned{classes}{held}"
+
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.optimizer not in OPTIMIZERS:
             raise UsageError(f"optimizer={self.optimizer!r} is unknown; choose one of {', '.join(OPTIMIZERS)}")
         if not self.lr > 0:
             raise UsageError(f"lr={self.lr} must be positive")
+        for name in ("seed", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name}={getattr(self, name)} must not be negative")
+        if not isinstance(self.network, nn.Module | str):
+            raise UsageError(f"network={self.network!r} must be a torch module, or a name such as mlp:100-100")
+        check_placement(self.device, self.precision)
         self.spec: Spec | None = None
         self.store: Memory | None = None
         self.emit: Listener = ignore
@@ -94,6 +123,8 @@ class Trainable(ABC):
 
     def prepare(self, spec: Spec) -> None:
         """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
+        if spec.tasks is not None:
+            check_enough_tolerances(getattr(self, "tolerance", None), spec.tasks)
         self.spec = spec
         self.place = device_of(self.device)
         self.goal = OBJECTIVES[spec.kind] if isinstance(self.objective, str) else self.objective
@@ -158,6 +189,9 @@ class Trainable(ABC):
         self.begin(part, 1)
         self.end(part)
 
+    def check_room(self, task: Task) -> None:  # noqa: B027
+        """Refuse a task that memory couldn't keep, before it is trained."""
+
     def agree_on(self, task: int, tolerance: Any) -> None:
         """Give one task a tolerance of its own (None: as all have)."""
         if tolerance is not None:
@@ -171,6 +205,10 @@ class Trainable(ABC):
     def report(self) -> Report:
         """What a method with tolerances has to say of itself; empty for others."""
         return Report()
+
+    def settled(self) -> dict[str, Any]:
+        """What options that were left open came to, for a run's `config.json`."""
+        return {}
 
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
@@ -187,7 +225,7 @@ class Trainable(ABC):
         generator = self.generator if augment and self.model.training else None
         with autocast(self.place, self.precision):
             out: Tensor = self.model(self.spec.transform(raw, generator))
-        return out.float()
+        return out if out.dtype == torch.float64 else out.float()
 
     def scores(self, raw: Tensor) -> Tensor:
         """What evaluation and `predict` look at, n × outputs."""
@@ -216,7 +254,7 @@ class Trainable(ABC):
         for group in self.optimiser.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
-        losses.backward(torch.full_like(losses, 1 / losses.numel()) if weights is None else weights)
+        losses.backward(torch.full_like(losses, 1 / losses.numel()) if weights is None else weights.to(losses.dtype))
 
     def descend(self, losses: Tensor, weights: Tensor | None = None) -> None:
         """One optimiser step down Σ_i weights_i losses_i, or the mean."""

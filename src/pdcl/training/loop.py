@@ -77,7 +77,11 @@ class Loop:
         """Enter the task in the learner's lineage, before its state is kept."""
         settings = {"epochs": self.schedule.epochs, "batch": self.schedule.batch, "stream": self.stream.name}
         score = self.history.class_il[-1][task.index]
-        result = {"test": score, "tolerances": self.learner.report().tolerances}
+        tolerances = self.learner.report().tolerances
+        result: dict[str, Any] = {
+            "test": score,
+            "tolerance": tolerances[task.index] if task.index < len(tolerances) else None,
+        }
         if self.learner.promises is not None:
             result["promises"] = self.learner.promises.as_json()
         self.learner.note(task, self.stream, settings, result)

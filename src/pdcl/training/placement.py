@@ -25,6 +25,20 @@ def device_of(name: str) -> torch.device:
     return torch.device("cpu")
 
 
+def check_placement(device: str, precision: str) -> None:
+    """Raise UsageError for a device that isn't here, or a precision that nobody knows."""
+    try:
+        kind = "cpu" if device == "auto" else torch.device(device).type
+    except RuntimeError:
+        raise UsageError(f"device={device!r} is unknown; choose auto, cpu, cuda, cuda:1 or mps") from None
+    here = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not here.get(kind, kind == "meta"):
+        found = ", ".join(name for name in here if here[name])
+        raise UsageError(f"device={device!r} isn't on this machine; choose auto or one of {found}")
+    if precision not in _PRECISIONS:
+        raise UsageError(f"precision={precision!r} is unknown; choose one of {', '.join(_PRECISIONS)}")
+
+
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
     """The context of a forward pass at this precision."""
     if precision not in _PRECISIONS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdcl.errors import UsageError
+from pdcl.training.fields import check_fields
 
 STEPS_PER_TASK = 600
 MOST_EPOCHS = 20
@@ -22,6 +23,7 @@ class Schedule:
     batch: int = 10
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.epochs < 1 or self.batch < 1:
             raise UsageError(f"epochs={self.epochs} and batch={self.batch} must be at least 1")
 

@@ -5,40 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pdcl.duality.limits import Limits, as_limits, describe_limits
-from pdcl.duality.tolerance import PerTask
+from pdcl.duality.limits import Limits, describe_limits
 from pdcl.errors import UsageError
-
-
-def read_limits(tolerance: Any) -> Limits | None:
-    """The limits that a tolerance means, None for none; UsageError for what can't be read."""
-    if tolerance is None:
-        return None
-    try:
-        return as_limits(tolerance)
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"tolerance={tolerance!r}: {error}") from error
+from pdcl.training.fields import check_enough_tolerances, read_tolerance
 
 
 def in_one_line(tolerance: Any) -> Any:
     """Limits by name as the text that reads back the same, for files, names and command lines; others as they are."""
     if not isinstance(tolerance, Mapping | Limits):
         return tolerance
-    limits = read_limits(tolerance)
-    assert limits is not None
-    return describe_limits(limits)
+    return describe_limits(read_tolerance(tolerance))
 
 
 def check_against(tolerance: Any, tasks: Sequence[str]) -> None:
     """Raise UsageError for limits that don't fit the tasks of a stream: a short list, a name that none of them has."""
-    limits = read_limits(tolerance)
-    if limits is None:
+    if tolerance is None:
         return
-    if isinstance(limits.rest, PerTask) and len(limits.rest.values) < len(tasks):
-        raise UsageError(
-            f"tolerance={tolerance!r} has {len(limits.rest.values)} values for {len(tasks)} tasks; "
-            "give one for each task, or a single one for all"
-        )
+    check_enough_tolerances(tolerance, len(tasks))
+    limits = read_tolerance(tolerance)
     if strange := [name for name in limits.tasks if name not in tasks]:
         raise UsageError(
             f"tolerance={tolerance!r} names {strange[0]!r}, which is no task here; tasks: {', '.join(map(repr, tasks))}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from pdcl.streams.audits import Audit, as_audit
 from pdcl.streams.samples import Column, column
 from pdcl.verdict.advice import labels_of, levers
 from pdcl.verdict.criteria import Asked, criteria_of
-from pdcl.verdict.deciding import Row, decide
+from pdcl.verdict.deciding import PASS, UNDECIDED, Row, decide
 from pdcl.verdict.leakage import check_unseen
 from pdcl.verdict.ledger import Ledger
 from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows
@@ -29,6 +29,7 @@ from pdcl.verdict.outcome import Verdict
 
 # What stands for groups that are no column of the audit set.
 GIVEN = "given"
+SHOWN = 10
 
 
 def gate(
@@ -91,8 +92,13 @@ class Case:
         """The verdict. What can be refused is refused before the look is written down."""
         made = self.rows()
         notes = [check_unseen(self.learner, self.audit, self.clusters), *self.asked.assumptions()]
+        if self.unseen:
+            named = f"{len(self.unseen)} ({', '.join(self.unseen[:SHOWN])}{' …' if len(self.unseen) > SHOWN else ''})"
+            notes.append(f"UNDECIDED at best: of what the model learned, {named} has no audit samples.")
         look = ledger.look(self.question, looks, confidence)
         decision = decide(made, look.level)
+        if self.unseen and decision.verdict == PASS:
+            decision = replace(decision, verdict=UNDECIDED)
         answers = [[row.criterion, row.group, row.verdict] for row in decision.rows]
         ledger.note(look, {"verdict": decision.verdict, "rows": answers})
         help_ = levers(self.learner, decision.rows, self.asked.by, self.task_names, self.asked.clip)
@@ -114,10 +120,30 @@ class Case:
         return rows(self.outcomes, self.asked.criteria, membership, labels, self.clusters)
 
     @cached_property
+    def unseen(self) -> list[str]:
+        """Tasks, or classes, that the model learned and this question asks about, without any audit sample."""
+        entries, found = self.learner.lineage.entries, list[str]()
+        if self.asked.by == "task":
+            there = {str(value) for value in self.audit.column("task", "by=task").tolist()}
+            found += [f"task {entry['name']}" for entry in entries if str(entry["name"]) not in there]
+        of_classes = any(each.kind in ("miss", "alarm") for each in self.asked.criteria)
+        if entries and (self.asked.by == "class" or of_classes) and self.outcomes.truth is not None:
+            labels, seen = labels_of(self.learner), set(self.outcomes.truth.tolist())
+            learned = len(self.learner.spec.labels) if self.learner.spec is not None else 0
+            found += [f"class {labels[c]}" for c in range(learned) if c not in seen]
+        return found
+
+    @cached_property
     def question(self) -> dict[str, Any]:
-        about = {"model": model_hash(self.learner), "audit": self.audit.hash(), "samples": len(self.audit)}
+        about: dict[str, Any] = {
+            "model": model_hash(self.learner),
+            "audit": self.audit.hash(),
+            "samples": len(self.audit),
+        }
         if self.asked.groups == GIVEN and self.clusters is not None:
             about["clusters"] = hashlib.sha256(repr(self.clusters.tolist()).encode()).hexdigest()
+        if self.unseen:
+            about["unseen"] = self.unseen
         return {**about, **self.asked.as_json()}
 
     @property

@@ -25,6 +25,8 @@ from pdcl.storage.locking import Lock
 
 PATIENCE_SECONDS = 60.0
 FIRST = "0" * 64
+BEGINS = b'{"entry": '
+RESTORE = "restore it from an evidence folder, which holds a copy, or use audit data that no look has seen"
 
 
 class LedgerError(PdclError):
@@ -71,14 +73,23 @@ class Ledger:
         _check(looks, confidence)
         with self._alone():
             entries = self.entries()
-            plan = next((entry for entry in entries if entry["kind"] == "plan"), None)
-            if plan is None:
-                plan = {"kind": "plan", "looks": looks or 1, "confidence": confidence or 0.95}
-                entries.append(self._append(plan, entries))
-            self._agree(plan, looks, confidence)
+            plan = self._plan(entries, looks, confidence)
             return self._taken(entries, plan, dict(question))
 
-    def _taken(self, entries: list[dict[str, Any]], plan: Mapping[str, Any], question: dict[str, Any]) -> Look:
+    def planned(self, looks: int | None = None, confidence: float | None = None) -> tuple[int, float]:
+        """How many looks there will ever be and the confidence of all: as the first look fixed them, else as given."""
+        _check(looks, confidence)
+        plan = self._plan(self.entries(), looks, confidence)
+        return plan["looks"], plan["confidence"]
+
+    def _plan(self, entries: list[dict[str, Any]], looks: int | None, confidence: float | None) -> dict[str, Any]:
+        plan = next((entry for entry in entries if entry["kind"] == "plan"), None)
+        if plan is None:
+            return {"kind": "plan", "looks": looks or 1, "confidence": confidence or 0.95}
+        self._agree(plan, looks, confidence)
+        return plan
+
+    def _taken(self, entries: list[dict[str, Any]], plan: dict[str, Any], question: dict[str, Any]) -> Look:
         past = [entry for entry in entries if entry["kind"] == "look"]
         for entry in past:
             if entry["question"] == _plain(question):
@@ -89,7 +100,8 @@ class Ledger:
                 "audit data that no look has seen. Plan more at its first use: --looks N"
             )
         number = len(past) + 1
-        self._append({"kind": "look", "look": number, "question": question}, entries)
+        look = {"kind": "look", "look": number, "question": question}
+        self._append(entries, *([] if entries else [plan]), look)
         return Look(number, plan["looks"], plan["confidence"])
 
     def note(self, look: Look, verdict: Mapping[str, Any]) -> None:
@@ -97,7 +109,7 @@ class Ledger:
         with self._alone():
             entries = self.entries()
             if not any(entry["kind"] == "verdict" and entry["look"] == look.number for entry in entries):
-                self._append({"kind": "verdict", "look": look.number, **verdict}, entries)
+                self._append(entries, {"kind": "verdict", "look": look.number, **verdict})
 
     def text(self) -> str:
         return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
@@ -108,14 +120,18 @@ class Ledger:
                 text = f"{self.path} fixed {name}={plan[name]} at the first look at this audit set, not {given}"
                 raise LedgerError(f"{text}; leave --{name} out, or use other audit data")
 
-    def _append(self, content: dict[str, Any], entries: list[dict[str, Any]]) -> dict[str, Any]:
-        previous = entries[-1]["hash"] if entries else FIRST
+    def _append(self, entries: list[dict[str, Any]], *contents: dict[str, Any]) -> None:
+        """All in one write: a plan without its first look is a ledger that was cut."""
+        lines, entries = [], list(entries)
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        entry = _plain({"entry": len(entries), "time": moment, **content, "previous": previous})
-        entry["hash"] = digest(entry)
+        for content in contents:
+            previous = entries[-1]["hash"] if entries else FIRST
+            entry = _plain({"entry": len(entries), "time": moment, **content, "previous": previous})
+            entry["hash"] = digest(entry)
+            entries.append(entry)
+            lines.append(json.dumps(entry, ensure_ascii=False))
         with reported(self.path):
-            append_line(self.path, json.dumps(entry, ensure_ascii=False).encode())
-        return entry
+            append_line(self.path, "\n".join(lines).encode())
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -150,6 +166,11 @@ def checked(content: bytes, where: str) -> list[dict[str, Any]]:
         if not (whole and follows):
             raise LedgerError(f"{where}: line {number + 1} was changed, or lines before it were removed")
         entries.append(entry)
+    rest = content[content.rfind(b"\n") + 1 :]
+    if rest[: len(BEGINS)] != BEGINS[: len(rest)]:
+        raise LedgerError(f"{where}: its last line is no ledger entry; {RESTORE}")
+    if [entry.get("kind") for entry in entries] == ["plan"]:
+        raise LedgerError(f"{where}: it plans looks and holds none, so that lines were removed; {RESTORE}")
     return entries
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pdcl.streams.audits import Audit, as_audit
 from pdcl.verdict.estimates import certifiable, wanted
-from pdcl.verdict.ledger import level_of
+from pdcl.verdict.ledger import Ledger, level_of
 
 
 def sizes(audit: Audit, by: str = "auto", groups: str | None = None) -> dict[str, int]:
@@ -32,12 +33,18 @@ def plan_text(
     confidence: float | None = None,
     looks: int | None = None,
     max_error: float | None = None,
+    ledger: str | Path | None = None,
 ) -> str:
-    """Per group, the smallest error rate that its samples can certify in one of `looks` looks."""
-    level = level_of(confidence or 0.95, looks or 1)
-    counts = sizes(as_audit(audit), by, groups)
+    """Per group, the smallest error rate that its samples can certify in one of `looks` looks.
+
+    Where the first look was taken, the ledger has fixed `looks` and `confidence`.
+    """
+    examined = as_audit(audit)
+    looks, confidence = Ledger(ledger or examined.place).planned(looks, confidence)
+    level = level_of(confidence, looks)
+    counts = sizes(examined, by, groups)
     lines = [plan_line(name, count, level, max_error) for name, count in counts.items()]
-    head = f"With {looks or 1} planned looks at {100 * (confidence or 0.95):g} % together, at best (no error at all):"
+    head = f"With {looks} planned looks at {100 * confidence:g} % together, at best (no error at all):"
     return "\n".join([head, *lines, "No look was taken.", ""])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from pdcl.core.report import Report, Trace
+from pdcl.duality.duals import effective_tolerance
 from pdcl.duality.prices import price
 from pdcl.errors import RecordError, UsageError
 from pdcl.lifelong.learner import Learner
@@ -185,6 +186,6 @@ def _doubts(
     if samples is not None and samples < FEWEST:
         yield f"it rests on {samples} stored samples"
     if said.decay > 0:
-        yield f"dual decay relaxes the tolerance to {tolerance + said.decay * path[-1]:.3g}"
+        yield f"dual decay relaxes the tolerance to {effective_tolerance(tolerance, path[-1], said.decay):.3g}"
     if said.prices_drift:
         yield "it also prices the drift of outputs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RecordError, UsageError
-from pdcl.records import Group, Row, group
+from pdcl.records import Group, Row
 from pdcl.records.reading import read_result
 from pdcl.reports.dossier import read_story
-from pdcl.reports.figures import runs, sweeps
+from pdcl.reports.figures import grids, runs, sweeps
+from pdcl.reports.figures.selecting import largest, main_runs, partitioned_by_dual, primal_dual, titled
 from pdcl.reports.figures.style import save
-from pdcl.reports.holdings import read_holdings
+from pdcl.reports.holdings import Holdings, read_holdings
 from pdcl.reports.writing import find
 
 
@@ -25,24 +26,28 @@ class Drawn:
 
     paths: list[Path] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    formats: Sequence[str] | None = None
 
 
-def draw(directories: Sequence[Path], out: Path) -> Drawn:
+def draw(directories: Sequence[Path], out: Path, formats: Sequence[str] | None = None) -> Drawn:
     """Every plot of the paper, once per stream and preset."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise UsageError("figures need matplotlib: pip install 'pdcl[figures]'") from error
-    rows = list(find(directories).rows.values())
+    found = find(directories)
+    rows = list(found.rows.values())
     if not rows:
         raise UsageError(f"no finished run in {', '.join(map(str, directories))}; make one with `pdcl run digits pdcl`")
     out.mkdir(parents=True, exist_ok=True)
-    drawn = Drawn()
+    drawn = Drawn(formats=formats)
+    drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
     _put(drawn, out, "zeta", runs.zeta, "")
     settings = groupby(sorted(rows, key=_setting), _setting)
     for (stream, preset), members in settings:
         suffix = stream if preset in ("default", "auto") else f"{stream}-{preset}"
         _setting_figures(drawn, out, suffix, list(members))
+    _grids(drawn, out, rows)
     return drawn
 
 
@@ -51,33 +56,49 @@ def _setting(row: Row) -> tuple[str, str]:
 
 
 def _setting_figures(drawn: Drawn, out: Path, suffix: str, rows: list[Row]) -> None:
-    groups = group(rows)
+    groups = main_runs(rows)
     for metric in sweeps.METRICS:
-        draw_it = partial(sweeps.versus_memory, groups, metric) if _largest(groups) else None
+        draw_it = partial(sweeps.versus_memory, groups, metric) if largest(groups) else None
         _put(drawn, out, f"{metric}-memory-{suffix}", draw_it, "no run keeps a memory counted in samples")
     for option, symbol in (("tolerance", "tolerance ε"), ("alpha", "α")):
         reason = f"no two groups of runs differ in {option} alone; vary it with `pdcl run … --{option}`"
-        _put(drawn, out, f"{option}-{suffix}", partial(sweeps.ablation, rows, option, symbol), reason)
-    _divided(drawn, out, suffix, groups)
+        own = [row for row in rows if primal_dual(row)]
+        _put(drawn, out, f"{option}-{suffix}", partial(sweeps.ablation, own, option, symbol), reason)
+    _divided(drawn, out, suffix, largest(groups))
+    _mapped(drawn, out, suffix, groups)
     _priced(drawn, out, suffix, rows, groups)
 
 
+def _grids(drawn: Drawn, out: Path, rows: list[Row]) -> None:
+    """What the paper shows of all streams side by side, once per preset."""
+    for preset, members in groupby(sorted(rows, key=lambda row: row.preset), lambda row: row.preset):
+        groups = main_runs(list(members))
+        suffix = "" if preset in ("default", "auto") else f"-{preset}"
+        _put(drawn, out, f"sweeps{suffix}", partial(grids.sweep_grid, groups), "no memory is counted in samples")
+        reason = "pdcl0 and pdcl haven't both been run"
+        _put(drawn, out, f"partitioning{suffix}", partial(grids.partition_grid, groups), reason)
+
+
 def _divided(drawn: Drawn, out: Path, suffix: str, groups: list[Group]) -> None:
-    """Partition and map of the run that shows most: the largest memory's best method with unequal shares."""
-    held = {member.label: _partitions(member) for member in _largest(groups)}
+    """How memory is divided: distance from equal shares by method, and the evolution of one that follows its duals."""
+    held = {member.label: _partitions(member) for member in groups}
     held = {label: each for label, each in held.items() if each}
-    best = next((member for member in _largest(groups) if _uneven(held.get(member.label, []))), None)
-    best = best or next((member for member in _largest(groups) if member.label in held), None)
     reason = "no run keeps a memory"
     _put(drawn, out, f"distance-{suffix}", (lambda: runs.distance(held)) if held else None, reason)
-    if best is None:
-        drawn.skipped |= {f"partition-{suffix}": reason, f"map-{suffix}": reason}
+    chosen = partitioned_by_dual(member for member in groups if member.label in held)
+    reason = "no primal-dual method with a partition by dual was run"
+    if chosen is None:
+        drawn.skipped[f"partition-{suffix}"] = reason
         return
-    names = _names(best)
-    _put(drawn, out, f"partition-{suffix}", lambda: runs.partition(held[best.label][0], names), reason)
-    snapshot = _snapshot(_largest(groups))
-    draw_map = (lambda: runs.samples_map(snapshot, names)) if snapshot is not None else None
-    _put(drawn, out, f"map-{suffix}", draw_map, "no run left a memory.safetensors with features")
+    draw_it = partial(runs.partition, held[chosen.label][0], _names(chosen), titled(chosen))
+    _put(drawn, out, f"partition-{suffix}", draw_it, reason)
+
+
+def _mapped(drawn: Drawn, out: Path, suffix: str, groups: list[Group]) -> None:
+    """The map of a run whose samples have duals of their own; else of any that left a snapshot."""
+    found = _snapshot(groups)
+    draw_it = None if found is None else partial(runs.samples_map, found[1], _names(found[0]), titled(found[0]))
+    _put(drawn, out, f"map-{suffix}", draw_it, "no run left a memory.safetensors with features")
 
 
 def _priced(drawn: Drawn, out: Path, suffix: str, rows: list[Row], groups: list[Group]) -> None:
@@ -85,14 +106,16 @@ def _priced(drawn: Drawn, out: Path, suffix: str, rows: list[Row], groups: list[
     lines = [line for line in sweeps.varied(rows, "tolerance") if len(line) > 1]
     if lines:
         line = max(lines, key=len)
-        stories = {value: read_story(member.first.path, points=300) for value, member in line.items()}
+        shown = {value: line[value] for value in runs.tight_right_loose(line)}
+        stories = {value: read_story(member.first.path, points=300) for value, member in shown.items()}
         _put(drawn, out, f"duals-tolerance-{suffix}", lambda: runs.duals(line, stories), "no run has duals")
         return
     drawn.skipped[f"duals-tolerance-{suffix}"] = "no two groups of runs differ in tolerance alone"
     for member in groups:
         story = read_story(member.first.path, points=300)
         if story.duals.rows:
-            _put(drawn, out, f"duals-{suffix}", partial(runs.single_duals, story), "no run has duals")
+            draw_it = partial(runs.single_duals, story, titled(member))
+            _put(drawn, out, f"duals-{suffix}", draw_it, "no run has duals")
             return
 
 
@@ -101,14 +124,7 @@ def _put(drawn: Drawn, out: Path, name: str, draw_it: Callable[[], Any | None] |
     if made is None:
         drawn.skipped[name] = reason
     else:
-        drawn.paths += save(made, out, name)
-
-
-def _largest(groups: Iterable[Group]) -> list[Group]:
-    """The groups with the largest memory, the best first."""
-    held = [member for member in groups if isinstance(member.first.memory, int) and member.first.memory]
-    most = max((member.first.memory for member in held), default=None, key=lambda size: int(size or 0))
-    return [member for member in held if member.first.memory == most]
+        drawn.paths += save(made, out, name, drawn.formats)
 
 
 def _partitions(member: Group) -> list[list[list[int]]]:
@@ -116,23 +132,19 @@ def _partitions(member: Group) -> list[list[list[int]]]:
     return [counts for counts in found if counts and all(counts)]
 
 
-def _uneven(partitions: list[list[list[int]]]) -> bool:
-    return any(max(counts[-1]) - min(counts[-1]) > 1 for counts in partitions)
-
-
-def _snapshot(groups: list[Group]) -> Any | None:
-    """The first snapshot whose samples carry duals; else the first there is."""
-    first = None
+def _snapshot(groups: list[Group]) -> tuple[Group, Holdings] | None:
+    """A snapshot with a dual per sample (the largest memory first); else with any duals; else the first there is."""
+    found = []
     for member in groups:
         try:
             held = read_holdings(member.first.path)
         except RecordError:
             continue
         if held is not None and held.features is not None:
-            if held.dual.max(initial=0) > 0:
-                return held
-            first = first or held
-    return first
+            own = member.first.options.get("level") == "sample"
+            found.append((own, held.dual.max(initial=0) > 0, len(held.x), member, held))
+    best = max(found, key=lambda each: each[:3], default=None)
+    return None if best is None else (best[3], best[4])
 
 
 def _names(member: Group) -> list[str]:

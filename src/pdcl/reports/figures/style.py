@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from pdcl.storage.disk import write_whole
 
 # Okabe and Ito's colours, yellow darkened so that it shows on paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1b1f24", "#B5A900")
 MARKERS = ("o", "s", "D", "^", "X", "v", "P", "*")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "oooo")
 FORMATS = ("svg", "pdf", "png")
 # Inches: the width of one column of a two-column paper, and the usual height to it.
 SIZE = (3.4, 2.5)
@@ -31,6 +35,7 @@ LOOK: Any = {
     "grid.color": "#e1e4e8",
     "grid.linewidth": 0.5,
     "axes.axisbelow": True,
+    "hatch.linewidth": 0.4,
     "lines.linewidth": 1.3,
     "lines.markersize": 4,
     "legend.frameon": False,
@@ -64,16 +69,18 @@ def figure(width: float = 1.0, height: float = 1.0, rows: int = 1, columns: int 
         yield made, made.subplots(rows, columns, **more)
 
 
-def save(made: Any, out: Path, name: str) -> list[Path]:
-    """The figure in every format."""
+def save(made: Any, out: Path, name: str, formats: Sequence[str] | None = None) -> list[Path]:
+    """The figure in every format, or in these."""
     from matplotlib import rc_context
 
-    paths = [out / f"{name}.{form}" for form in FORMATS]
+    paths = [out / f"{name}.{form}" for form in formats or FORMATS]
     with rc_context(LOOK):
         # Laid out once, not once per format.
         made.draw_without_rendering()
         made.set_layout_engine("none")
         for path in paths:
             dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:], {})
-            made.savefig(path, dpi=300, metadata=dated)
+            content = BytesIO()
+            made.savefig(content, format=path.suffix[1:], dpi=300, metadata=dated)
+            write_whole(path, content.getvalue())
     return paths

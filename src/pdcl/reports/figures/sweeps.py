@@ -5,34 +5,43 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pdcl.records import Group, Row, group
+from pdcl.reports.figures.limits import limit
+from pdcl.reports.figures.selecting import sized
 from pdcl.reports.figures.style import figure, look
 
 METRICS = {"accuracy": "mean_accuracy", "forgetting": "mean_forgetting"}
+# Student's interval for two runs is 13 standard errors long: it says nothing and hides all else.
+FEWEST = 3
 
 
 def versus_memory(groups: Sequence[Group], metric: str) -> Any:
     """Mean over seeds against memory with 95 % intervals; a method without memory is a level line."""
     labels = sorted({member.label for member in groups})
-    sizes = sorted({int(member.first.memory or 0) for member in groups if _sized(member)})
     with figure() as (made, axes):
-        for place, label in enumerate(labels):
-            own = sorted((g for g in groups if g.label == label and _sized(g)), key=lambda g: g.first.memory or 0)
-            if own:
-                _line(axes, [float(g.first.memory or 0) for g in own], own, metric, label, place)
-            else:
-                level = next(g for g in groups if g.label == label).estimate(METRICS[metric])[0]
-                axes.axhline(100 * level, label=label, **{**look(place), "marker": None})
-        if len(sizes) > 1:
-            axes.set_xscale("log")
-        axes.set_xticks(sizes, [str(size) for size in sizes])
-        axes.minorticks_off()
+        memory_panel(axes, groups, metric, {label: place for place, label in enumerate(labels)})
         axes.set(xlabel="memory (samples)", ylabel=f"mean {metric} (%)")
-        axes.legend(ncols=2 if len(labels) > 4 else 1)
+        made.legend(*axes.get_legend_handles_labels(), loc="outside right center")
         return made
+
+
+def memory_panel(axes: Any, groups: Sequence[Group], metric: str, places: Mapping[str, int]) -> None:
+    """The lines of one panel; a method looks the same in every panel that is given the same places."""
+    sizes = sorted({int(member.first.memory or 0) for member in groups if sized(member)})
+    for label, place in places.items():
+        own = sorted((g for g in groups if g.label == label and sized(g)), key=lambda g: g.first.memory or 0)
+        if own:
+            _line(axes, [float(g.first.memory or 0) for g in own], own, metric, label, place)
+        elif level := next((g for g in groups if g.label == label), None):
+            axes.axhline(100 * level.estimate(METRICS[metric])[0], label=label, **{**look(place), "marker": None})
+    if len(sizes) > 1:
+        axes.set_xscale("log")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    limit(axes, _by_label(groups, metric), metric)
 
 
 def ablation(rows: Sequence[Row], option: str, symbol: str) -> Any | None:
@@ -40,17 +49,33 @@ def ablation(rows: Sequence[Row], option: str, symbol: str) -> Any | None:
     lines = [line for line in varied(rows, option) if len(line) > 1]
     if not lines:
         return None
-    with figure(width=1.6, columns=2) as (made, panels):
+    with figure(width=1.9, columns=2) as (made, panels):
         for axes, metric in zip(panels, METRICS, strict=True):
             for place, line in enumerate(lines):
                 first = next(iter(line.values())).first
-                label = f"{first.label}, memory {first.memory}"
-                _line(axes, list(line), list(line.values()), metric, label, place)
+                _line(axes, list(line), list(line.values()), metric, f"{first.label}, memory {first.memory}", place)
             axes.set(xlabel=symbol, ylabel=f"mean {metric} (%)")
-            if option == "tolerance":
-                axes.set_xscale("log")
-        panels[0].legend()
+            _ticks(axes, sorted({value for line in lines for value in line}), option == "tolerance")
+            limit(axes, _by_label([member for line in lines for member in line.values()], metric, whole=True), metric)
+        made.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return made
+
+
+def _ticks(axes: Any, values: list[float], logarithmic: bool) -> None:
+    """A tick at every value that was run, in plain figures; on a logarithmic axis where ratios count."""
+    if logarithmic and values[0] > 0:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    axes.set_xticks(values, [f"{value:g}" for value in values], rotation=45 if len(values) > 5 else 0)
+
+
+def _by_label(groups: Sequence[Group], metric: str, whole: bool = False) -> dict[str, list[float]]:
+    """Each line's runs in percent; `whole`: as one line, none of which may be left off."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for member in groups:
+        values = (100 * value for value in member.by_seed(METRICS[metric]).values())
+        found["" if whole else member.label] += [value for value in values if math.isfinite(value)]
+    return {label: values for label, values in found.items() if values}
 
 
 def varied(rows: Sequence[Row], option: str) -> list[dict[float, Group]]:
@@ -78,12 +103,14 @@ def amount(value: Any) -> float | None:
     return float(found[0]) if found else None
 
 
-def _sized(member: Group) -> bool:
-    return isinstance(member.first.memory, int) and member.first.memory > 0
-
-
 def _line(axes: Any, x: list[float], groups: list[Group], metric: str, label: str, place: int) -> None:
+    """Means with 95 % intervals; where a mean has fewer than three runs, the runs themselves instead of an interval."""
     estimates = [member.estimate(METRICS[metric]) for member in groups]
+    enough = [len(member.rows) >= FEWEST for member in groups]
+    halves = [100 * half if known else 0.0 for (_, half), known in zip(estimates, enough, strict=True)]
     means = [100 * mean for mean, _ in estimates]
-    halves = [0.0 if math.isnan(half) else 100 * half for _, half in estimates]
     axes.errorbar(x, means, yerr=halves, capsize=2, elinewidth=0.8, label=label, **look(place))
+    for at, member, known in zip(x, groups, enough, strict=True):
+        if not known:
+            values = [100 * value for value in member.by_seed(METRICS[metric]).values()]
+            axes.plot([at] * len(values), values, "_", color=look(place)["color"], markersize=5)

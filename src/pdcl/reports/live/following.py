@@ -21,6 +21,7 @@ from pdcl.reports.dossier import Detail, Files, dossier, identity, read_files
 from pdcl.reports.holdings import chart, read_holdings
 from pdcl.reports.story import Story
 from pdcl.reports.tail import Tail, opened
+from pdcl.storage.disk import ASIDE
 
 MOST_RUNS = 5000
 # Seconds without a new event after which a run counts as stopped, unless its process holds the lock.
@@ -39,6 +40,8 @@ class Follower:
     points: int
     story: Story = field(init=False)
     behind: bool = False
+    # Held while this run is read in full, so that a slow one keeps nobody but its own readers waiting.
+    busy: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         self.story = Story(self.points)
@@ -108,8 +111,12 @@ class Directory:
             self._open[key] = follower
             while len(self._open) > OPEN_RUNS:
                 self._open.popitem(last=False)
-            follower.read(time.monotonic() + 1.0)
-            return self._described(key, run, follower)
+        with follower.busy:
+            try:
+                follower.read(time.monotonic() + 1.0)
+                return self._described(key, run, follower)
+            except Exception as error:
+                return _nothing_of(run, error)
 
     def chart(self, key: str) -> dict[str, Any] | None:
         """The map of a run's stored samples, apart from all else and without the lock: it may take a while."""
@@ -117,72 +124,83 @@ class Directory:
             run = self.runs.get(key)
         if run is None:
             return None
-        stamp = _stamp(run.path)[:2]
-        if self._charts.get(key, (None, None))[0] != stamp:
-            try:
-                held = read_holdings(run.path, self.root)
-            except RecordError:
-                held = None
-            with self._guard:
-                self._charts = dict(list(self._charts.items())[-OPEN_RUNS:])
-            self._charts[key] = (stamp, None if held is None else chart(held))
-        return self._charts[key][1]
+        stamp, known = _stamp(run.path)[:2], self._charts.get(key)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        try:
+            held = read_holdings(run.path, self.root)
+            drawn = None if held is None else chart(held)
+        except Exception:
+            drawn = None
+        with self._guard:
+            self._charts = {**dict(list(self._charts.items())[-OPEN_RUNS:]), key: (stamp, drawn)}
+        return drawn
 
     def _described(self, key: str, run: Watched, follower: Follower) -> dict[str, Any]:
         stamp = (*run.stamp, float(follower.tail.offset))
         known = self._shown.get(key)
+        # The map is asked for by itself: it takes longest.
+        detail = Detail(points=400, samples=24, near=None)
         if known is not None and known[0] == stamp:
             return {**known[1], **run.row, "partial": follower.behind}
         run.files = read_files(run.path, self.root)
-        story = follower.story
-        content = dossier(
-            run.files, story, Detail(points=400, samples=24, near=run.files.result is not None), self.root
-        )
+        content = dossier(run.files, follower.story, detail, self.root)
         content["partial"] = follower.behind
         content["story"]["bad"] += follower.tail.bad
-        self._shown = {open_key: self._shown[open_key] for open_key in self._open if open_key in self._shown}
-        self._shown[key] = (stamp, content)
+        with self._guard:
+            self._shown = {open_key: self._shown[open_key] for open_key in self._open if open_key in self._shown}
+            self._shown[key] = (stamp, content)
         return {**content, **run.row, "partial": follower.behind}
 
     def _look(self, key: str, path: Path, until: float) -> None:
-        stamp = _stamp(path)
-        with self._guard:
-            run = self.runs.get(key)
+        """News of one run. Whatever goes wrong with it is its own row's content: the others go on."""
+        stamp, run = _stamp(path), self.runs.get(key)
+        try:
             if run is None or stamp[:2] != run.stamp[:2]:
-                run = self.runs[key] = Watched(path, read_files(path, self.root), version=run.version if run else 0)
-            behind = run.follower is not None and run.follower.behind
-            if run.files.result is None and (stamp != run.stamp or behind):
-                run.follower = run.follower or Follower(Tail(path / schema.EVENTS, self.root), points=8)
-                if time.monotonic() < until:
-                    run.follower.read(until)
-                else:
-                    run.follower.behind = True
+                run = Watched(path, read_files(path, self.root), version=run.version if run else 0)
+            self._read_on(run, stamp, until)
             run.stamp = stamp
             row = _row(key, run, self.root)
+        except Exception as error:
+            run = run or Watched(path, Files(path, {}, None, []))
+            run.stamp = stamp
+            row = _unreadable(key, run, self.root, error)
+        with self._guard:
+            self.runs[key] = run
             if row != run.row:
                 self.version += 1
                 run.row, run.version = row, self.version
+
+    def _read_on(self, run: Watched, stamp: tuple[float, ...], until: float) -> None:
+        behind = run.follower is not None and run.follower.behind
+        if run.files.result is None and (stamp != run.stamp or behind):
+            run.follower = run.follower or Follower(Tail(run.path / schema.EVENTS, self.root), points=8)
+            if time.monotonic() < until:
+                run.follower.read(until)
+            else:
+                run.follower.behind = True
 
     def _paths(self) -> Iterator[Path]:
         count = 0
         for path in _below(self.root, DEPTH):
             if count >= MOST_RUNS:
                 return
-            if path.resolve().is_relative_to(self.root):
-                count += 1
-                yield path
+            with suppress(OSError, RuntimeError):
+                if path.resolve().is_relative_to(self.root):
+                    count += 1
+                    yield path
 
 
 def _below(directory: Path, depth: int) -> Iterator[Path]:
     """Directories with a config.json; links are not followed."""
-    if (directory / schema.CONFIG).exists():
+    if os.path.exists(directory / schema.CONFIG):
         yield directory
         return
     if not depth:
         return
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in sorted(entries, key=lambda each: each.name):
-            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and ASIDE not in entry.name:
                 yield from _below(Path(entry.path), depth - 1)
 
 
@@ -207,6 +225,8 @@ def _row(key: str, run: Watched, root: Path) -> dict[str, Any]:
     about = {**identity(run.files), "id": key, "place": _place(run.path, root), "problems": run.files.problems}
     if run.files.result is not None:
         return {**about, "status": "finished", "progress": 1.0, "left": None, "cause": None, "stamp": run.stamp[2]}
+    if len(run.stamp) > 1 and run.stamp[1] >= 0:
+        return _unreadable(key, run, root, run.files.problems[-1] if run.files.problems else schema.RESULT)
     story = run.follower.story if run.follower else Story(8)
     status = "failed" if story.failed else "running" if _alive(run.path) else "stopped"
     left = story.left if status == "running" else None
@@ -220,6 +240,28 @@ def _row(key: str, run: Watched, root: Path) -> dict[str, Any]:
         "tasks": story.tasks,
         "stamp": run.stamp[2],
     }
+
+
+def _unreadable(key: str, run: Watched, root: Path, why: object) -> dict[str, Any]:
+    """The line of a run that nothing can be shown of but the reason."""
+    about = {**identity(Files(run.path, {}, None, [])), "id": key, "place": _place(run.path, root)}
+    with suppress(Exception):
+        about |= identity(Files(run.path, run.files.config, None, []))
+    problem = f"can't be read: {_said(why)}"
+    rest = {"status": "unreadable", "progress": 0.0, "left": None, "cause": None, "stamp": run.stamp[2]}
+    return {**about, "problems": [problem], **rest}
+
+
+def _nothing_of(run: Watched, error: Exception) -> dict[str, Any]:
+    """The page of a run that can't be shown, with the reason."""
+    problem = f"can't be read: {_said(error)}"
+    nowhere = Files(run.path / ".unreadable", {}, None, [problem])
+    content = dossier(nowhere, Story(), Detail(samples=0, near=None))
+    return {**content, **run.row, "problems": [problem], "partial": False}
+
+
+def _said(why: object) -> str:
+    return f"{type(why).__name__}: {str(why)[:200]}" if isinstance(why, Exception) else str(why)
 
 
 def _place(path: Path, root: Path) -> str:
@@ -238,7 +280,7 @@ def _alive(path: Path) -> bool:
             return False
         os.kill(int(who["process"]), 0)
         return True
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError, RecordError):
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError, RecordError):
         return False
 
 

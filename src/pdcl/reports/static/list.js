@@ -2,8 +2,8 @@
 (() => {
   const pdcl = window.pdcl;
   const el = pdcl.el;
-  const RANK = { running: 0, failed: 1, stopped: 2, finished: 3 };
-  const WORDS = { running: "running", failed: "failed", stopped: "stopped", finished: "finished" };
+  const RANK = { running: 0, failed: 1, unreadable: 2, stopped: 3, finished: 4 };
+  const WORDS = { running: "running", failed: "failed", unreadable: "unreadable", stopped: "stopped", finished: "finished" };
 
   pdcl.runList = (choose, toggle) => {
     const rows = new Map();
@@ -17,7 +17,7 @@
     const said = (row) => {
       if (row.status === "finished") return `${pdcl.percent(row.mean_accuracy)} %`;
       if (row.status === "running") return row.left === null ? "starting" : `${pdcl.duration(row.left)} left`;
-      return row.status === "failed" ? "failed" : `${Math.round(100 * row.progress)} %`;
+      return row.status === "failed" || row.status === "unreadable" ? row.status : `${Math.round(100 * row.progress)} %`;
     };
     const where = (row) => {
       if (row.status === "failed") return row.cause;
@@ -40,7 +40,7 @@
       parts.under.textContent = where(row);
       parts.bar.value = row.progress;
       parts.bar.setAttribute("aria-label", `${Math.round(100 * row.progress)} % done`);
-      parts.bar.hidden = row.status === "finished";
+      parts.bar.hidden = row.status === "finished" || row.status === "unreadable";
       parts.box.setAttribute("aria-label", `Choose ${pdcl.runName(row)}`);
     };
     const mark = () => {

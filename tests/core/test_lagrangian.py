@@ -14,8 +14,6 @@ from pdcl.duality import (
     Relative,
     cumulate,
     draw_by_dual,
-    sample_lagrangian,
-    task_lagrangian,
     task_means,
 )
 
@@ -44,37 +42,22 @@ def test_task_means_are_nan_where_a_task_is_absent():
     assert means[[1, 3]].isnan().all()
 
 
-def test_an_absent_task_poisons_no_gradient():
-    losses = LOSSES.clone().requires_grad_()
-    task_lagrangian(CURRENT, losses, TASKS, real(1, 5, 3, 7), torch.zeros(4, dtype=DOUBLE)).backward()
-    assert losses.grad.tolist() == pytest.approx([0.5, 1, 1, 1, 0.5])
+def by_hand(current, losses, duals, tolerances):
+    """mean(current) + Σ_k λ_k (L_k − ε_k) over tasks 0 and 2, in plain Python."""
+    means = {0: (losses[0] + losses[4]) / 2, 2: (losses[1] + losses[2] + losses[3]) / 3}
+    return sum(current) / 2 + sum(duals[k] * (mean - tolerances[k]) for k, mean in means.items())
 
 
-def test_the_task_level_lagrangian_is_the_formula():
-    value = task_lagrangian(CURRENT, LOSSES, TASKS, real(3, 0, 0.5), real(0.1, 9, 0.2))
-    assert value.item() == pytest.approx(2 + 3 * (2 - 0.1) + 0.5 * (14 / 3 - 0.2))
-
-
-def test_the_sample_level_lagrangian_is_the_formula():
-    duals, tolerances = real(1, 0, 2, 3, 4), real(0.1, 0.2, 0.3, 0.4, 0.5)
-    value = sample_lagrangian(CURRENT, LOSSES, TASKS, duals, tolerances, 4)
-    past = (1 * 0.9 + 4 * 2.5) / 2 + (2 * 3.7 + 3 * 7.6) / 3
-    assert value.item() == pytest.approx(2 + past)
-
-
-def test_a_diverged_loss_is_not_hidden():
-    broken = LOSSES.clone()
-    broken[0] = torch.nan
-    assert task_lagrangian(CURRENT, broken, TASKS, real(1, 0, 1), real(0, 0, 0)).isnan()
-    assert sample_lagrangian(CURRENT, broken, TASKS, torch.ones(5), torch.zeros(5), 3).isnan()
-
-
-@given(st.lists(st.floats(0, 10), min_size=5, max_size=5), st.floats(0, 5))
-def test_equal_sample_duals_reduce_the_sample_level_to_the_task_level(losses, dual):
-    losses = torch.tensor(losses, dtype=DOUBLE)
-    by_task = task_lagrangian(CURRENT, losses, TASKS, real(dual, dual, dual), real(0.3, 0.3, 0.3))
-    by_sample = sample_lagrangian(CURRENT, losses, TASKS, torch.full((5,), dual, dtype=DOUBLE), real(0.3), 3)
-    assert by_sample.item() == pytest.approx(by_task.item())
+@given(st.lists(st.floats(0, 10), min_size=5, max_size=5))
+def test_equal_sample_duals_reduce_the_sample_level_to_the_task_level(losses):
+    """One step from slack 1 each gives every sample and every task the same dual."""
+    values = torch.cat([CURRENT, torch.tensor(losses, dtype=DOUBLE)])
+    samples = torch.tensor([-1, -1, 0, 1, 2, 3, 4])
+    task, sample = Lagrangian(0.0), Lagrangian(0.0, level="sample")
+    task.ascend(torch.ones(7, dtype=DOUBLE), IDS)
+    sample.ascend(torch.ones(7, dtype=DOUBLE), samples, IDS.clamp(min=0))
+    groups = IDS.clamp(min=0)
+    assert sample.loss(values, samples, groups=groups).item() == pytest.approx(task.loss(values, IDS).item())
 
 
 def test_duals_rise_by_slack_and_only_for_ids_that_are_present():
@@ -96,13 +79,15 @@ def test_a_batch_that_meets_a_constraint_lowers_its_dual_to_zero_and_no_further(
     assert lagrangian.duals.tolist() == [0.0, 0.0]
 
 
-def test_the_loss_has_the_gradient_of_the_lagrangian():
+def test_the_loss_is_the_lagrangian_up_to_a_constant_and_has_its_gradient():
     lagrangian = grown()
-    losses, twin = BATCH.clone().requires_grad_(), BATCH.clone().requires_grad_()
-    lagrangian.loss(losses, IDS).backward()
-    duals = real(0.15, 0, lagrangian.duals[1].item())
-    task_lagrangian(twin[:2], twin[2:], TASKS, duals, real(0.5, 0.5, 0.5)).backward()
-    assert losses.grad.tolist() == pytest.approx(twin.grad.tolist())
+    duals = {0: 0.15, 2: (14 / 3 - 0.5) * 0.1}
+    losses = BATCH.clone().requires_grad_()
+    value = lagrangian.loss(losses, IDS)
+    value.backward()
+    assert value.item() == pytest.approx(by_hand(CURRENT.tolist(), LOSSES.tolist(), duals, {0: 0.0, 2: 0.0}))
+    weights = [0.5, 0.5, duals[0] / 2, *[duals[2] / 3] * 3, duals[0] / 2]
+    assert losses.grad.tolist() == pytest.approx(weights)
 
 
 def test_at_the_sample_level_each_sample_has_its_dual_over_the_batchs_count():

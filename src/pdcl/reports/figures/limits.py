@@ -1,0 +1,42 @@
+"""How far an axis reaches: every run of the methods that are near each other, and a note on those far behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MARGIN = 0.06
+
+
+def limit(axes: Any, lines: Mapping[str, Sequence[float]], metric: str) -> None:
+    """Limits that show each run, in percent, and no more: an interval that reaches further is cut off.
+
+    Methods that are far worse than the rest would press all others together; their values stand as a note instead.
+    """
+    if not lines:
+        return
+    far = far_behind(lines, worse=min if metric == "accuracy" else max)
+    values = [value for label, runs in lines.items() if label not in far for value in runs]
+    room = MARGIN * (max(values) - min(values)) or 1.0
+    axes.set_ylim(min(values) - room, max(values) + room)
+    if far:
+        notes = [f"{label} {min(lines[label]):.0f}–{max(lines[label]):.0f}" for label in far]
+        below = metric == "accuracy"
+        text = ("below: " if below else "above: ") + ", ".join(notes)
+        axes.text(
+            0.98, 0.02 if below else 0.98, text, transform=axes.transAxes, fontsize=6,
+            ha="right", va="bottom" if below else "top",
+        )  # fmt: skip
+
+
+def far_behind(lines: Mapping[str, Sequence[float]], worse: Any = min) -> list[str]:
+    """Methods below a gap that is wider than all the better ones together, as long as these are the majority."""
+    sign = 1 if worse is min else -1
+    spans = {label: (min(sign * v for v in runs), max(sign * v for v in runs)) for label, runs in lines.items()}
+    order = sorted(spans, key=lambda label: -spans[label][1])
+    for kept in range(len(order) // 2 + 1, len(order)):
+        near, far = order[:kept], order[kept:]
+        low, high = min(spans[label][0] for label in near), max(spans[label][1] for label in near)
+        if low - max(spans[label][1] for label in far) > high - low:
+            return far
+    return []

@@ -1,0 +1,99 @@
+"""What claims are about besides accuracy and forgetting: partitions, duals, borders, wrong labels, prices."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdcl.errors import PdclError
+from pdcl.records import Row
+from pdcl.records.reading import read_config, read_result
+from pdcl.reports.borders import LARGE, borders
+from pdcl.reports.dossier import distance_from_uniform
+from pdcl.reports.holdings import read_holdings
+
+
+def distance(row: Row) -> float | None:
+    """How far the last partition is from equal shares, in percent of memory."""
+    counts = read_result(row.path)["partitions"][-1:]
+    found = distance_from_uniform(counts[0]) if counts else None
+    return None if found is None else 100 * found
+
+
+def past_dual(row: Row) -> float | None:
+    """The mean final λ of past tasks in the last task; the artificial dual of the current one is left out."""
+    duals = [each for each in (read_result(row.path)["duals"] or [[]])[-1][:-1] if each is not None]
+    return statistics.fmean(duals) if duals else None
+
+
+def border_gain(row: Row) -> float | None:
+    """Share of large duals at a class border minus that of all stored samples, in points."""
+    held = read_holdings(row.path)
+    found = None if held is None else borders(held)
+    return None if found is None else 100 * (found.large - found.all)
+
+
+def wrong_stored(row: Row) -> float | None:
+    """Share of stored samples whose label is wrong, in percent."""
+    wrong = wrong_labels(row)
+    return None if wrong is None else 100 * float(wrong.mean())
+
+
+def wrong_among_large(row: Row) -> float | None:
+    """Share of wrong labels among the highest tenth of duals minus that among all stored samples, in points."""
+    wrong, held = wrong_labels(row), read_holdings(row.path)
+    if wrong is None or held is None or not (held.dual > 0).any():
+        return None
+    highest = np.argsort(-held.dual, kind="stable")[: max(1, round(LARGE * len(wrong)))]
+    return 100 * float(wrong[highest].mean() - wrong.mean())
+
+
+def wrong_labels(row: Row) -> Any | None:
+    """Which stored samples carry a wrong label: their ids say which training samples they are."""
+    from safetensors.numpy import load_file
+
+    path = row.path / "memory.safetensors"
+    options = read_config(row.path)["stream_options"]
+    if not path.is_file() or "noise" not in options:
+        return None
+    held = load_file(path)
+    try:
+        labels = _true_labels(row.stream, json.dumps({k: v for k, v in options.items() if k != "noise"}))
+    except PdclError:
+        return None
+    return labels[held["id"]] != held["y"]
+
+
+@cache
+def _true_labels(stream: str, options: str) -> Any:
+    """Labels of all training samples, task after task: what ids count."""
+    from pdcl.streams.catalog import load
+
+    return np.concatenate([task.data.targets.numpy() for task in load(stream, **json.loads(options)).tasks])
+
+
+def price_points(row: Row) -> list[dict[str, Any]]:
+    """The points that `pdcl whatif` left beside a run: P(ε + γ) − P(ε) and where the price line is."""
+    files = sorted(Path(row.path).glob("whatif-task*.json"))
+    return [point for file in files for point in json.loads(file.read_text(encoding="utf-8"))["points"]]
+
+
+def price_kept(row: Row) -> float | None:
+    """Share of what-if points that don't lie below the line −λγ by more than two standard errors, in percent."""
+    points = price_points(row)
+    return 100 * statistics.fmean(_compatible(point) for point in points) if points else None
+
+
+def price_error(row: Row) -> float | None:
+    """Mean distance between gain and price line, as a share of the line."""
+    found = [abs(p["gain"] - p["line"]) / abs(p["line"]) for p in price_points(row) if p["line"]]
+    return statistics.fmean(found) if found else None
+
+
+def _compatible(point: dict[str, Any]) -> bool:
+    return bool(point["gain"] >= point["line"] - 2 * (point["error"] or 0.0))

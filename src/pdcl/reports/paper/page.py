@@ -1,0 +1,173 @@
+"""The directory of `pdcl study paper` as one Markdown page: claims, figures, tables, and what duals and slacks say."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from pdcl.errors import UsageError
+from pdcl.records import Group, Row
+from pdcl.records.tables import MINUS, markdown, sheets
+from pdcl.reports.dossier import read_story
+from pdcl.reports.figures.drawing import Drawn, draw
+from pdcl.reports.figures.grids import STREAMS
+from pdcl.reports.figures.selecting import largest, main_runs, primal_dual
+from pdcl.reports.paper.claims import CLAIMS, Claim
+from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs
+from pdcl.reports.writing import find
+from pdcl.storage.disk import write_whole
+
+# Runs to the letter, or as near as they run, count as one family: a stream has one or the other.
+FAMILIES = {"as printed": ("paper", "tamed", "small-paper"), "equal": ("equal", "small-equal")}
+HEAD = "| claim | paper | ours | 95 % interval | seeds | verdict | figure | command |"
+FORMATS = ("png",)
+
+
+def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
+    """Write the page and, in a directory of its name beside it, its figures; returns how many claims held."""
+    rows = list(find(directories).rows.values())
+    known = [row for presets in FAMILIES.values() for row in of_paper(rows, presets)]
+    if not known:
+        where = ", ".join(map(str, directories))
+        raise UsageError(f"no finished run of `pdcl study paper` in {where}; make some: pdcl study paper --part mnist")
+    drawn = draw(directories, out.parent / out.stem, FORMATS)
+    found = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
+    sections = [
+        _head(directories, out, known),
+        *(
+            _claims(name, found[name], _figures(drawn, out, FAMILIES[name]))
+            for name in FAMILIES
+            if _any_run(found[name])
+        ),
+        "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(known))),
+        _duals(known),
+        _pictures(drawn, out),
+        _left_out(drawn),
+    ]
+    write_whole(out, "\n\n".join(section.strip() for section in sections if section).encode() + b"\n")
+    return Counter(finding.verdict for _, finding in found["as printed"])
+
+
+def of_paper(rows: Sequence[Row], presets: Sequence[str]) -> list[Row]:
+    """Runs on the paper's streams by these presets; where a stream has runs by several, those by the commonest."""
+    found: list[Row] = []
+    for stream in STREAMS:
+        counts = Counter(row.preset for row in rows if row.stream == stream and row.preset in presets)
+        chosen = max(counts, key=lambda preset: counts[preset], default=None)
+        found += [row for row in rows if row.stream == stream and row.preset == chosen]
+    return found
+
+
+def judged(rows: Sequence[Row]) -> list[tuple[Claim, Finding]]:
+    """Every claim with what these runs say of it."""
+    runs = Runs(rows)
+    return [(claim, claim.judge(runs)) for claim in CLAIMS]
+
+
+def _any_run(found: Sequence[tuple[Claim, Finding]]) -> bool:
+    return any(finding.verdict != NOT_RUN for _, finding in found)
+
+
+def _head(directories: Sequence[Path], out: Path, rows: Sequence[Row]) -> str:
+    where = " ".join(shlex.quote(_shown(path)) for path in directories)
+    kinds = Counter(f"{row.stream} ({row.preset})" for row in rows)
+    counted = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    return f"""# The paper, claim by claim
+
+Made by `pdcl paper {where} --out {_shown(out)}` from {len(rows)} runs: {counted}. The runs are those of
+`pdcl study paper`; each part goes on from where it stopped: `pdcl study paper --part mnist`. What the presets change
+is listed in [presets](../presets.md).
+
+A claim has *held* where its paired 95 % interval over seeds lies on the claimed side, is *not held* where it lies on
+the other, and *undecided* in between. A number is the first method minus the second (forgetting: the second minus the
+first). Memory is 500 unless a claim says otherwise."""
+
+
+def _shown(path: Path) -> str:
+    """A path as one would type it: relative where it lies below the working directory."""
+    shown = os.path.relpath(path)
+    return str(path) if shown.startswith("..") else shown
+
+
+def _claims(name: str, found: Sequence[tuple[Claim, Finding]], figures: dict[str, str]) -> str:
+    counts = Counter(finding.verdict for _, finding in found)
+    order = (HELD, NOT_HELD, UNDECIDED, NOT_RUN)
+    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order)
+    presets = ", ".join(f"`{preset}`" for preset in FAMILIES[name])
+    lines = [_line(claim, finding, figures) for claim, finding in found]
+    title = f"## Claims, {name}\n\nPresets {presets}: {summary}."
+    return "\n".join([title, "", HEAD, "|---|---|---:|---:|---:|---|---|---|", *lines])
+
+
+def _line(claim: Claim, finding: Finding, figures: dict[str, str]) -> str:
+    figure = figures.get(claim.figure, "")
+    part = f"`pdcl study paper --part {claim.part}`"
+    if finding.verdict == NOT_RUN:
+        cells = [claim.says, claim.source, "–", "–", "0", NOT_RUN, "", part]
+    else:
+        known = not math.isnan(finding.low)
+        span = f"{_number(finding.low)} to {_number(finding.high)}" if known else "–"
+        number = f"{_number(finding.number)} {finding.unit}"
+        cells = [claim.says, claim.source, number, span, str(finding.n), f"**{finding.verdict}**", figure, part]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _number(value: float) -> str:
+    return f"{value:+.2f}".replace("-", MINUS)
+
+
+def _figures(drawn: Drawn, out: Path, presets: Sequence[str]) -> dict[str, str]:
+    """Links by the name that claims call a figure: without the preset."""
+    found: dict[str, str] = {}
+    for path in drawn.paths:
+        for preset in presets:
+            if path.stem.endswith(f"-{preset}"):
+                found[path.stem.removesuffix(f"-{preset}")] = f"[{path.stem}]({out.stem}/{path.name})"
+    return found
+
+
+def _duals(rows: Sequence[Row]) -> str:
+    """Final λ and slack of every past task, for the reader who asks why a claim failed."""
+    lines = []
+    for stream, preset in sorted({(row.stream, row.preset) for row in rows}):
+        members = largest(main_runs([row for row in rows if (row.stream, row.preset) == (stream, preset)]))
+        lines += [_dual_line(member) for member in members if primal_dual(member.first)]
+    if not lines:
+        return ""
+    head = "| stream | preset | method | memory | λ of past tasks | slack s = L − ε | over ε |"
+    about = "At the end of the last task, means over seeds; *over ε* counts past tasks whose mean slack is above 0."
+    return f"## Duals and slacks\n\n{about}\n\n" + "\n".join([head, "|---|---|---|---:|---|---|---:|", *lines])
+
+
+def _dual_line(member: Group) -> str:
+    stories = [read_story(row.path, points=100) for row in member.rows]
+    duals, slacks = (_means([curve[-1][2] for curve in curves if curve]) for curves in (
+        [story.duals.kept() for story in stories], [story.slacks.kept() for story in stories]))  # fmt: skip
+    row = member.first
+    cells = [row.stream, row.preset, member.label, str(row.memory), _list(duals), _list(slacks)]
+    return "| " + " | ".join([*cells, f"{sum(slack > 0 for slack in slacks)} of {len(slacks)}"]) + " |"
+
+
+def _means(rows: Sequence[Sequence[float | None]]) -> list[float]:
+    columns = [[value for value in column if value is not None] for column in zip(*rows, strict=False)]
+    return [statistics.fmean(column) for column in columns if column]
+
+
+def _list(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.3g}".replace("-", MINUS) for value in values)
+
+
+def _pictures(drawn: Drawn, out: Path) -> str:
+    shown = [path for path in drawn.paths if path.suffix == ".png"]
+    return "## Figures\n\n" + "\n\n".join(f"![{path.stem}]({out.stem}/{path.name})" for path in shown)
+
+
+def _left_out(drawn: Drawn) -> str:
+    if not drawn.skipped:
+        return ""
+    return "Not drawn:\n\n" + "\n".join(f"- {name}: {reason}" for name, reason in drawn.skipped.items())

@@ -1,0 +1,72 @@
+"""Options are what they say they are: whole numbers whole, numbers finite, switches on or off, tolerances readable."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import Any
+
+from pdcl.duality.limits import Limits, as_limits
+from pdcl.duality.tolerance import PerTask
+from pdcl.errors import UsageError
+
+
+def check_fields(owner: Any) -> None:
+    """Raise UsageError for a field whose value isn't of its declared kind; NumPy's numbers become Python's."""
+    for each in fields(owner):
+        if each.init:
+            kinds = _declared(each.type)
+            value = getattr(owner, each.name)
+            if value is not None or "None" not in kinds:
+                setting = _checked(each.name, value, kinds)
+                if setting is not value:
+                    object.__setattr__(owner, each.name, setting)
+    if getattr(owner, "tolerance", None) is not None:
+        read_tolerance(owner.tolerance)
+
+
+def check_enough_tolerances(tolerance: Any, tasks: int) -> None:
+    """Raise UsageError if tolerances are given one by one and there are fewer than tasks."""
+    if tolerance is None:
+        return
+    rest = read_tolerance(tolerance).rest
+    if isinstance(rest, PerTask) and len(rest.values) < tasks:
+        raise UsageError(
+            f"tolerance={tolerance!r} has {len(rest.values)} values for {tasks} tasks; "
+            "give one for each task, or a single one for all"
+        )
+
+
+def _declared(kind: Any) -> set[str]:
+    text = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    return {part.strip() for part in text.split("|")}
+
+
+def _checked(name: str, value: Any, kinds: set[str]) -> Any:
+    kinds = kinds - {"None"}
+    if kinds == {"int"}:
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise UsageError(f"{name}={value!r} must be a whole number")
+        return int(value)
+    if kinds == {"float"}:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise UsageError(f"{name}={value!r} must be a number")
+        if not math.isfinite(value):
+            raise UsageError(f"{name}={value!r} must be finite")
+        # bool is left out above, and an int is kept: 1 and 1.0 are written differently in a run's name.
+        return float(value) if not isinstance(value, Integral) else int(value)
+    if kinds == {"bool"} and not isinstance(value, bool):
+        raise UsageError(f"{name}={value!r} must be True or False")
+    # A choice may also be an object, such as a rule of the user's own.
+    if kinds == {"str"} and (value is None or isinstance(value, Real)):
+        raise UsageError(f"{name}={value!r} must be a text")
+    return value
+
+
+def read_tolerance(value: Any) -> Limits:
+    """`as_limits`, and UsageError for what can't be read."""
+    try:
+        return as_limits(value)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"tolerance={value!r}: {error}") from error

@@ -1,0 +1,108 @@
+"""What the core saves is all that decides what follows: taken over in the middle of a task, it goes on to the bit."""
+
+import pytest
+import torch
+
+SETTINGS = [
+    {},
+    {"level": "sample", "selection": "dual", "slack_samples": 5},
+    {"slack": "ema:smoothing=.5,samples=5", "gain": 0.3, "estimator": "dual"},
+    {"slack": "batch", "estimator": None, "constrain": "both"},
+    {"warm": True, "constrain": "drift", "estimator": "stratified"},
+]
+
+
+def taken(learner, stream, steps, first=0):
+    """Some steps on the newest task, with whatever the learner draws."""
+    from pdcl.training.batches import Batch
+
+    task = stream.tasks[-1]
+    x, y = task.data.fetch(torch.arange(len(task.data)))
+    for step in range(first, first + steps):
+        index = torch.tensor([step % len(x), (step + 1) % len(x)])
+        learner.step(Batch(x[index], y[index], index, task.index))
+
+
+def digest(learner):
+    core = learner.core
+    parts = [learner.model.weight.flatten(), core.duals.values.flatten(), core.duals.state.flatten(), core.shadow]
+    return torch.cat([part.detach().double() for part in parts]), core.current_dual, core.recent, core.clock
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+def test_a_core_taken_over_in_the_middle_of_a_task_goes_on_to_the_bit(problem, options):
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(3, 6, 2, generator=generator, dtype=torch.float64)
+    y = torch.randn(3, 6, generator=generator, dtype=torch.float64)
+    made = problem([(x[0], y[0]), (x[1], y[1])], (x[2], y[2]), 0.2, (0.1, 0.2), lr=0.05, dual_lr=0.3)
+    options = {"primal_steps": 2, **options}
+    one, stream = made.prepared(**options)
+    other, _ = made.prepared(seed=3, **options)
+    one.begin(stream.tasks[-1], 9)
+    taken(one, stream, 9)
+    one.end(stream.tasks[-1])
+
+    again, _ = made.prepared(**options)
+    again.begin(stream.tasks[-1], 9)
+    taken(again, stream, 5)
+    other.load_state_dict(again.state_dict())
+    taken(other, stream, 4, first=5)
+    other.end(stream.tasks[-1])
+    assert torch.equal(digest(one)[0], digest(other)[0])
+    assert digest(one)[1:] == digest(other)[1:]
+    assert max(one.final_duals()[:-1]) > 0
+    assert one.final_duals() == other.final_duals()
+    assert one.core.tolerances.values == other.core.tolerances.values
+    assert torch.equal(one.held["id"], other.held["id"])
+    assert torch.equal(one.held["dual"], other.held["dual"])
+
+
+def test_a_core_taken_over_between_tasks_starts_the_next_one_the_same(constant):
+    made = constant([[1.0, 2.0]], [3.0, 4.0], tolerance="1.1x", dual_lr=0.1)
+    one, stream = made.prepared(warm=True, memory=6)
+    one.agree_on(1, "3x")
+    other, _ = made.prepared(warm=True, memory=6, seed=4)
+    one.begin(stream.tasks[1], 1)
+    taken(one, stream, 1)
+    one.end(stream.tasks[1])
+    other.load_state_dict(one.state_dict())
+    for learner in (one, other):
+        learner.begin(stream.tasks[1], 1)
+    assert torch.equal(one.core.duals.values, other.core.duals.values)
+    assert one.core.duals.values.max() > 0
+    assert torch.equal(one.core.duals.tolerances, other.core.duals.tolerances)
+    assert other.core.tolerances.of(1).factor == 3.0
+    assert other.core.report().duals == one.core.report().duals
+
+
+def test_a_report_tells_duals_tolerances_and_the_dual_steps_of_the_newest_task(constant):
+    found = constant([[1.0, 3.0], [0.1]], [5.0], tolerance=[0.5, 0.4, 1.0], dual_lr=0.1, steps=2).by_learner(decay=0.0)
+    report = found.learner.report()
+    assert report.has_tolerances
+    assert report.duals == pytest.approx([0.3, 0.0, 0.8])
+    assert report.tolerances == [0.5, 0.4, 1.0]
+    assert report.units == ["loss"] * 3
+    assert report.trace.duals == [pytest.approx([0.15, 0.0]), pytest.approx([0.3, 0.0])]
+    assert report.trace.slacks == [pytest.approx([1.5, -0.3])] * 2
+    assert report.trace.tolerances == [0.5, 0.4]
+    assert report.trace.counts == [2, 1]
+    assert report.trace.units == ["loss"] * 2
+    assert (report.no_price, report.decay, report.prices_drift) == (None, 0.0, False)
+
+
+@pytest.mark.parametrize("level", ["task", "sample"])
+def test_a_report_says_what_makes_a_dual_no_price(constant, level):
+    made = constant([[1.0]], [5.0], tolerance=0.5)
+    assert made.by_learner(decay=0.2, level=level).learner.report().decay == 0.2
+    assert made.by_learner(drift=0.3, level=level).learner.report().no_price == (
+        "0.3 × the drift of outputs stands beside the loss under it"
+    )
+    assert made.by_learner(constrain="both", level=level).learner.report().prices_drift
+    assert made.by_learner(level=level).learner.report().trace.tolerances == [0.5]
+
+
+def test_loosening_moves_one_tolerance_for_the_next_task(constant):
+    learner, stream = constant([[1.0], [2.0]], [5.0], tolerance=0.5).prepared()
+    learner.core.tolerances.loosen(1, 0.25)
+    learner.begin(stream.tasks[-1], 1)
+    assert learner.core.duals.tolerances.tolist() == [[0.5, 0.75]]

@@ -1,0 +1,150 @@
+"""The page of the paper: claims follow the runs that they are about, and say so where there are none."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from pdcl.cli import paper as command_line
+from pdcl.errors import UsageError
+from pdcl.records import scan
+from pdcl.reports.paper.claims import CLAIMS
+from pdcl.reports.paper.page import of_paper, write_page
+from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs, more, no_less, no_more, within
+from pdcl.studies import load
+
+SEEDS = range(4)
+
+
+@pytest.fixture
+def study(tmp_path, fake_run):
+    """`study(method, accuracies, **config)`: runs on mnist at memory 500 whose options all come from the preset."""
+
+    def make(method: str, accuracy: float, spread: float = 0.001, **config: Any) -> list[Any]:
+        full = {"stream": "mnist", "preset": "tamed", "memory": 500, "method": method, "label": method, **config}
+        return [
+            fake_run(tmp_path / "runs", accuracy + spread * (-1) ** seed * (1 + seed), seed=seed, **full)
+            for seed in SEEDS
+        ]
+
+    make.directory = tmp_path / "runs"
+    return make
+
+
+def finding(says: str, directory) -> Finding:
+    claim = next(each for each in CLAIMS if each.says == says)
+    return claim.judge(Runs(of_paper(scan(directory), ("tamed",))))
+
+
+def test_a_claim_holds_fails_or_stays_undecided_as_the_paired_interval_says(study) -> None:
+    study("er", 0.80)
+    study("er-ring", 0.85)
+    study("pdcl0", 0.82)
+    study("pdcl", 0.8201, spread=0.03)
+    over_er = finding("Dual weights improve on fixed ones: pdcl0 over er, accuracy, mnist", study.directory)
+    assert over_er.verdict == HELD
+    assert over_er.number == pytest.approx(2.0)
+    assert over_er.n == 4
+    ring = "Dual weights improve on fixed ones: pdcl0 over er-ring, accuracy, mnist"
+    assert finding(ring, study.directory).verdict == NOT_HELD
+    by_dual = "Partition by dual improves on a uniform one: pdcl over pdcl0, accuracy, mnist"
+    assert finding(by_dual, study.directory).verdict == UNDECIDED
+    speech = "Dual weights improve on fixed ones: pdcl0 over er, accuracy, speech"
+    assert finding(speech, study.directory).verdict == NOT_RUN
+
+
+def test_less_forgetting_counts_for_a_claim_about_forgetting(study) -> None:
+    study("er", 0.80, forgetting=0.3)
+    study("pdcl0", 0.80, forgetting=0.1)
+    found = finding("Dual weights forget less: pdcl0 over er, less forgetting, mnist", study.directory)
+    assert (found.verdict, found.number) == (HELD, pytest.approx(20.0))
+
+
+def test_ablations_are_no_part_of_plain_runs_and_are_found_by_what_was_given(study) -> None:
+    study("pdcl", 0.90, forgetting=0.05)
+    study("pdcl", 0.40, forgetting=0.50, options={"tolerance": 0.5})
+    runs = Runs(scan(study.directory))
+    assert len(runs.find("mnist", "pdcl", 500)) == len(runs.find("mnist", "pdcl", 500, tolerance=0.5)) == 4
+    assert not runs.find("mnist", "pdcl", 500, tolerance=0.05)
+    assert finding("A loose ε forgets more, mnist", study.directory).verdict == HELD
+
+
+@pytest.mark.parametrize(
+    ("judge", "difference", "verdict"),
+    [(no_more, 0.2, HELD), (no_more, 2.0, NOT_HELD), (no_less, -0.2, HELD), (no_less, -2.0, NOT_HELD),
+     (within, 0.2, HELD), (within, -3.0, NOT_HELD), (within, 1.0, UNDECIDED)],
+)  # fmt: skip
+def test_margins(judge: Any, difference: float, verdict: str) -> None:
+    a = {seed: 50 + difference + 0.01 * (-1) ** seed for seed in range(6)}
+    assert judge(a, dict.fromkeys(range(6), 50.0), 1.0).verdict == verdict
+
+
+def test_one_seed_decides_nothing_and_none_was_not_run() -> None:
+    assert more({0: 2.0}, {0: 1.0}).verdict == UNDECIDED
+    assert math.isnan(more({0: 2.0}, {0: 1.0}).low)
+    assert more({0: 2.0}, {1: 1.0}).verdict == NOT_RUN
+
+
+def test_prices_are_read_from_what_whatif_left(study) -> None:
+    for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
+        points = [{"gain": -0.01, "line": -0.02, "error": None}, {"gain": 0.03, "line": 0.02, "error": 0.001}]
+        (path / "whatif-task1.json").write_text(json.dumps({"points": points}))
+    name = "Duals are prices: 90 % of what-if points above −λγ, mnist"
+    assert finding(name, study.directory).number == 100
+    (path / "whatif-task2.json").write_text(json.dumps({"points": [{"gain": -1.0, "line": 0.0, "error": 0.1}]}))
+    assert finding(name, study.directory).number < 100
+
+
+def test_wrong_labels_are_found_by_the_ids_of_stored_samples(tmp_path, fake_run) -> None:
+    from pdcl.reports.paper.measures import wrong_among_large, wrong_stored
+    from pdcl.streams.catalog import load as load_stream
+
+    noisy = load_stream("digits", noise=0.1).tasks[0].data.targets
+    wrong = (noisy != load_stream("digits").tasks[0].data.targets).numpy()
+    ids = np.concatenate([np.flatnonzero(wrong)[:5], np.flatnonzero(~wrong)[:15]])
+    path = fake_run(tmp_path, stream_options={"noise": 0.1})
+    dual = np.where(wrong[ids], 2.0, 0.5).astype(np.float32)
+    columns = {"x": np.zeros((20, 2), np.float32), "y": noisy.numpy()[ids], "task": np.zeros(20, np.int64), "id": ids}
+    save_file({**columns, "dual": dual}, path / "memory.safetensors")
+    row = scan(tmp_path)[0]
+    assert wrong_stored(row) == pytest.approx(25.0)
+    assert wrong_among_large(row) == pytest.approx(75.0)
+
+
+def test_every_claim_names_a_part_of_the_study() -> None:
+    parts = load("paper").parts
+    assert {claim.part for claim in CLAIMS} <= {*parts}
+    assert len({claim.says for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_the_page_has_a_row_for_every_claim_and_its_figures_beside_it(study, tmp_path, capsys) -> None:
+    study("er", 0.80)
+    study("pdcl0", 0.82)
+    study("pdcl", 0.83)
+    study("pdcl", 0.93, preset="equal")
+    page = tmp_path / "docs" / "paper.md"
+    page.parent.mkdir()
+    assert command_line.main([str(study.directory), "--out", str(page)]) == 0
+    text = page.read_text()
+    for claim in CLAIMS:
+        assert f"| {claim.says} |" in text
+    assert (
+        "| +2.00 points | +2.00 to +2.00 | 4 | **held** | [partitioning-tamed](paper/partitioning-tamed.png) |" in text
+    )
+    assert "| – | – | 0 | not run |  | `pdcl study paper --part alpha` |" in text
+    assert (page.parent / "paper" / "sweeps-tamed.png").is_file()
+    assert not [*(page.parent / "paper").glob("*.pdf")]
+    assert "## Claims, equal" not in text  # no claim can be judged by pdcl alone
+    assert "**mnist, preset equal**" in text
+    assert "wrote" in capsys.readouterr().out
+
+
+def test_a_directory_without_such_runs_is_refused(tmp_path, fake_run) -> None:
+    fake_run(tmp_path / "runs")
+    with pytest.raises(UsageError, match="pdcl study paper --part mnist"):
+        write_page([tmp_path / "runs"], tmp_path / "p.md")

@@ -1,0 +1,61 @@
+"""The page on presets says what the presets do; the paper's preset is the paper's."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from pdcl.learners.catalog import method
+from pdcl.running.options import standing
+from pdcl.running.presets import stream_options, tables
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "presets.md"
+# Its table of rates, and its text: η_p, η_d, ε.
+PRINTED = {
+    "tiny_imagenet": (0.01, 0.05, 0.08),
+    "speech": (0.001, 0.01, 0.02),
+    "organa": (0.005, 0.01, 0.05),
+    "mnist": (0.01, 0.1, 0.005),
+}
+LITERAL = {
+    "optimizer": "adam", "alpha": 0.5, "start": 0.0, "current_cap": 0.0, "normalise": False, "clip": 1.0,
+    "uniform_share": 0.0, "balance": False, "drift": 0.0, "decay": 0.0, "gain": 0.0, "warm": False,
+}  # fmt: skip
+
+
+def test_the_page_lists_every_deviation_of_every_preset() -> None:
+    lines = runpy.run_path(str(ROOT / "docs" / "presets.py"))["lines"]()
+    table = PAGE.read_text(encoding="utf-8").split("## Every deviation")[1]
+    assert [line for line in table.splitlines() if line.startswith("| ")][1:] == lines, "run python docs/presets.py"
+
+
+def test_every_preset_of_every_stream_has_a_line() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for path in (ROOT / "src" / "pdcl" / "presets").glob("*.toml"):
+        for preset in tables(path.stem):
+            assert f"| {path.stem} | `{preset}` |" in text
+
+
+@pytest.mark.parametrize("stream", PRINTED)
+@pytest.mark.parametrize("name", ["pdcl0", "pdcl", "pdcl-s"])
+def test_the_preset_paper_has_the_printed_values_and_rules(stream: str, name: str) -> None:
+    found = standing(method(name), stream, "paper", None)
+    assert (found["lr"], found["dual_lr"], found["tolerance"]) == PRINTED[stream]
+    assert {key: found[key] for key in LITERAL} == LITERAL
+    assert found["slack_samples"] >= found["memory"]
+
+
+def test_tamed_is_paper_but_for_the_normalised_lagrangian() -> None:
+    for stream in PRINTED:
+        paper, tamed = (standing(method("pdcl"), stream, preset, None) for preset in ("paper", "tamed"))
+        assert {key for key in paper if paper[key] != tamed[key]} == {"normalise"}
+
+
+def test_small_presets_of_tiny_imagenet_constrain_the_loss_alone_on_small_images() -> None:
+    for preset in ("small-equal", "small-paper"):
+        found = standing(method("pdcl"), "tiny_imagenet", preset, None)
+        assert (found["drift"], found["constrain"], found["network"]) == (0.0, "loss", "resnet18:20")
+        assert stream_options("tiny_imagenet", preset) == {"size": 32}

@@ -1,0 +1,119 @@
+"""What the gate must not pass: groups that it never saw, and audit sets whose ledger was tampered with."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pdcl
+from pdcl.cli import main
+from pdcl.streams.audits import read_audit
+from pdcl.verdict.evidence import verify
+from pdcl.verdict.ledger import Ledger, LedgerError
+
+
+def months(labels, seed, n=400):
+    """Samples of far-apart classes, one Gaussian each."""
+    random = np.random.default_rng(seed)
+    y = np.asarray(labels)[random.integers(0, len(labels), n)]
+    place = {"cat": 0, "dog": 12, "owl": 24, "hen": 36}
+    x = random.normal(size=(n, 2)) + np.asarray([place[label] for label in y])[:, None]
+    return x.astype(np.float32), y
+
+
+@pytest.fixture
+def learner():
+    made = pdcl.PDCL("mlp:16", memory=100, seed=0, device="cpu", lr=0.01)
+    made.learn(*months(["cat", "dog"], 0), name="jan", epochs=15)
+    made.learn(*months(["owl", "hen"], 1), name="feb", epochs=15)
+    return made
+
+
+def audited(*parts):
+    """(task, labels) … as an audit set of new samples."""
+    xs, ys, tasks = [], [], []
+    for task, labels in parts:
+        x, y = months(labels, 7, 300)
+        xs.append(x)
+        ys.append(y)
+        tasks += [task] * len(y)
+    return {"x": np.concatenate(xs), "y": np.concatenate(ys), "task": np.asarray(tasks)}
+
+
+BOTH = (("jan", ["cat", "dog"]), ("feb", ["owl", "hen"]))
+
+
+def test_a_task_without_audit_samples_is_named_and_leaves_it_undecided(learner, tmp_path):
+    seen = pdcl.gate(learner, audited(*BOTH), max_error=0.9, ledger=tmp_path / "both.jsonl")
+    assert seen.verdict == "PASS"
+    found = pdcl.gate(learner, audited(BOTH[1]), max_error=0.9, ledger=tmp_path / "one.jsonl")
+    assert [(row.group, row.verdict) for row in found.rows] == [("feb", "PASS")]
+    assert (found.verdict, found.exit_code) == ("UNDECIDED", 2)
+    assert "task jan" in str(found)
+
+
+@pytest.mark.parametrize("asked", [{"max_error": 0.9, "by": "class"}, {"min_specificity": 0.1}])
+def test_a_class_without_audit_samples_is_named_and_leaves_it_undecided(asked, learner, tmp_path):
+    audit = audited(("jan", ["cat", "dog"]), ("feb", ["owl"]))
+    found = pdcl.gate(learner, audit, **asked, ledger=tmp_path / "ledger.jsonl")
+    assert found.verdict == "UNDECIDED"
+    assert "class hen" in " ".join(found.notes)
+
+
+def test_a_group_that_fails_still_fails(learner, tmp_path):
+    audit = audited(BOTH[1])
+    audit["y"] = np.where(audit["y"] == "owl", "hen", "owl")
+    assert pdcl.gate(learner, audit, max_error=0.1, ledger=tmp_path / "ledger.jsonl").verdict == "FAIL"
+
+
+def test_the_evidence_of_such_a_verdict_holds(learner, tmp_path):
+    ledger, place = tmp_path / "ledger.jsonl", tmp_path / "evidence"
+    pdcl.gate(learner, audited(BOTH[1]), max_error=0.9, ledger=ledger, evidence=place)
+    assert verify(place)["verdict"] == "UNDECIDED"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger(tmp_path / "ledger.jsonl")
+    look = made.look({"model": "first"}, looks=2)
+    made.note(look, {"verdict": "PASS"})
+    return made
+
+
+@pytest.mark.parametrize("garbage", [b"garbage", b"\x00" * 100, b"{}", b"garbage\n", b"\n", b'{"entry": 0}\ngarbage'])
+def test_a_ledger_that_is_garbage_is_refused(garbage, ledger):
+    ledger.path.write_bytes(garbage)
+    with pytest.raises(LedgerError):
+        ledger.look({"model": "second"})
+
+
+def test_a_ledger_cut_to_its_plan_is_refused(ledger):
+    whole = ledger.path.read_bytes()
+    ledger.path.write_bytes(whole[: whole.index(b"\n") + 1])
+    with pytest.raises(LedgerError, match="lines were removed"):
+        ledger.look({"model": "second"})
+
+
+def test_a_line_that_a_crash_cut_is_no_garbage(ledger):
+    whole = ledger.path.read_bytes()
+    last = whole[:-1].rindex(b"\n") + 1
+    for end in range(last, len(whole)):
+        ledger.path.write_bytes(whole[:end])
+        assert len(ledger.entries()) == 2
+    ledger.path.write_bytes(whole[:40])
+    assert ledger.look({"model": "first"}).number == 1
+
+
+def test_a_plan_counts_with_the_looks_that_the_ledger_fixed(tmp_path, capsys):
+    place = tmp_path / "audit"
+    place.mkdir()
+    np.savez(place / "samples.npz", **audited(BOTH[0]))
+    words = ["gate", "--audit", str(place), "--plan"]
+    assert main(words) == 0
+    assert "With 1 planned looks" in capsys.readouterr().out
+    Ledger(read_audit(place).place).look({"model": "first"}, looks=12)
+    assert main(words) == 0
+    assert "With 12 planned looks" in capsys.readouterr().out
+    assert main([*words, "--looks", "3"]) != 0
+    assert "fixed looks=12" in capsys.readouterr().err
+    assert len([json.loads(line) for line in read_audit(place).place.read_text().splitlines()]) == 2
