@@ -32,9 +32,10 @@ from pdcl.streams.samples import Samples, inputs_of, read
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
-from pdcl.training.fields import check_enough_tolerances, read_tolerance
+from pdcl.training.fields import check_enough_tolerances
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
+from pdcl.training.stated import check_single
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -48,6 +49,7 @@ def learn(
     y: Any = None,
     *,
     name: str | None = None,
+    tolerance: Any = None,
     test: Any = None,
     groups: Any = None,
     columns: Any = None,
@@ -64,6 +66,7 @@ def learn(
 ) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
+    check_single(tolerance)
     samples = read(x, y, groups, where="x, y", columns=columns)
     chosen = _stated_schedule(epochs, batch)
     aside = None
@@ -77,6 +80,7 @@ def learn(
         task, raw = _task(learner, samples, test, name, kind, transform, grow)
         check_enough_tolerances(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)
+        learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         result = _trained(learner, task, schedule, test is not None, listener)
         if on_violation == ROLLBACK and breaks(learner.promises):
@@ -136,8 +140,7 @@ def adopt(
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y", columns=columns)
-    if tolerance is not None:
-        read_tolerance(tolerance)
+    check_single(tolerance)
     with all_or_nothing(learner) as before:
         if learner.spec is None:
             _prepare(learner, samples, kind, transform, labels)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pdcl.duality.limits import Limits, describe_limits
+from pdcl.duality.tolerance import PerTask
 from pdcl.errors import UsageError
 from pdcl.training.fields import check_enough_tolerances, read_tolerance
 
@@ -15,6 +16,15 @@ def in_one_line(tolerance: Any) -> Any:
     if not isinstance(tolerance, Mapping | Limits):
         return tolerance
     return describe_limits(read_tolerance(tolerance))
+
+
+def check_single(tolerance: Any) -> None:
+    """Raise UsageError unless it is None or one limit, for one task."""
+    if tolerance is None:
+        return
+    limits = read_tolerance(tolerance)
+    if limits.tasks or limits.segments or limits.new is not None or isinstance(limits.rest, PerTask):
+        raise UsageError(f"tolerance={tolerance!r} states several limits; this task takes one, such as +2pt or 5%")
 
 
 def check_against(tolerance: Any, tasks: Sequence[str]) -> None:
