@@ -89,10 +89,10 @@ def _plug_in(argv: list[str]) -> None:
 
 def _options(stream: str, method: str, argv: list[str]) -> tuple[dict[str, Any], Running]:
     from pdcl.cli.form import parse
+    from pdcl.core.tolerances import read_limits
     from pdcl.learners.catalog import method as find
     from pdcl.running.options import standing
     from pdcl.streams.catalog import find as find_stream
-    from pdcl.training.fields import read_tolerance
     from pdcl.training.schedule import Schedule
 
     entry, kind = find(method), find(method).load()
@@ -100,8 +100,7 @@ def _options(stream: str, method: str, argv: list[str]) -> tuple[dict[str, Any],
     defaults = standing(entry, stream, _value_of("--preset", argv), _value_of("--memory", argv))
     about = f"{(kind.__doc__ or '').splitlines()[0]} On the stream {stream!r}."
     found = parse([Running, kind, Schedule], defaults, argv, f"pdcl run {stream} {method}", about)
-    if "tolerance" in found:
-        read_tolerance(found["tolerance"])
+    read_limits(found.get("tolerance"))
     running = Running(**{name: found.pop(name) for name in list(found) if name in Running.__dataclass_fields__})
     return found, running
 

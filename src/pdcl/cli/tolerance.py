@@ -42,12 +42,12 @@ class Tolerance:
 
 def main(argv: list[str]) -> int:
     asked = tyro.cli(Tolerance, args=argv, prog="pdcl tolerance", config=(tyro.conf.AvoidSubcommands,))
+    from pdcl.core.tolerances import read_limits
     from pdcl.streams.catalog import load
     from pdcl.studies.attainable import reach
-    from pdcl.training.fields import read_tolerance
     from pdcl.training.stated import check_against
 
-    stated = None if asked.tolerance is None else read_tolerance(asked.tolerance)
+    stated = read_limits(asked.tolerance)
     _check(asked)
     stream = load(asked.stream, **({} if asked.data is None else {"data": asked.data}))
     check_against(asked.tolerance, [task.name for task in stream.tasks])

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, HeldBack, hold_back, surviving, usual_counts
+from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, hold_back, surviving
 from pdcl.core.objective import Objective, no_error_rate
 from pdcl.core.refill import Source, chosen_positions, divided, kept_slots
 from pdcl.core.sets import Sets
@@ -88,14 +88,15 @@ class Filling:
 
     def hold_back(self, data: Source, groups: Tensor | None, limited: bool, generator: Generator) -> HeldBack | None:
         """Guards and witnesses of a new task; None where it has none."""
-        usual = usual_counts(self.memory.capacity) if limited else Counts()
-        wanted = Counts(
-            usual.guards if self.guard is None else self.guard,
-            usual.witnesses if self.witness is None else self.witness,
-        )
+        wanted = self.allowed(limited)
         if not wanted.guards and not wanted.witnesses:
             return None
         return hold_back(len(data), wanted, generator, groups)
+
+    def allowed(self, limited: bool) -> Counts:
+        """How many guards and witnesses each task may have, the new one included."""
+        held = int(self.memory["task"].max()) + 1 if len(self.memory) else 0
+        return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1)
 
     def reached(self, data: Source, forward: Forward) -> Reached:
         total = len(data)
@@ -118,7 +119,7 @@ class Filling:
         steady: what references are multiplied with.
         """
         trained = data if aside is None else View(data, aside.trained)
-        stay = self._held_back_slots(task, aside)
+        stay = self._held_back_slots(task)
         new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
         capacity = self.memory.capacity - len(stay) - new
         available = [*past.tasks.counts.tolist(), len(trained)]
@@ -134,14 +135,14 @@ class Filling:
         self.memory.replace(torch.cat([kept, stay]), **rows)
         return division.counts, division.note
 
-    def _held_back_slots(self, task: int, aside: HeldBack | None) -> Tensor:
+    def _held_back_slots(self, task: int) -> Tensor:
         """Slots of past guards and witnesses that stay."""
         if not len(self.memory):
             return torch.zeros(0, dtype=torch.long)
         role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
-        kinds = [kind for kind in (GUARD, WITNESS) if bool((role == kind).any())]
-        capacity = self.memory.capacity
-        found = [surviving(role, owner, kind, task + 1, capacity, len(kinds)) for kind in kinds]
+        each = self.allowed(limited=True)
+        kinds = ((GUARD, each.guards), (WITNESS, each.witnesses))
+        found = [surviving(role, owner, kind, task + 1, most) for kind, most in kinds]
         return torch.cat([torch.zeros(0, dtype=torch.long), *found])
 
     def _rows(

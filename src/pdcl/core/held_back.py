@@ -13,9 +13,8 @@ from torch import Generator, Tensor
 
 REPLAY, GUARD, WITNESS = 0, 1, 2
 MOST_OF_TASK = 0.1
-MOST_OF_MEMORY = 0.25
-SHARE_OF_MEMORY = 20
-FEWEST, MOST = 10, 400
+USUAL_SHARE, LARGEST_SHARE = 1 / 8, 1 / 2
+MOST = 400
 GUARDS_FROM = 1000
 
 
@@ -36,13 +35,22 @@ class Counts:
     witnesses: int = 0
 
 
-def usual_counts(capacity: int) -> Counts:
-    """A twentieth of memory for each task, where a limit is stated and nobody says otherwise.
+def allowed(guard: int | None, witness: int | None, limited: bool, capacity: int, tasks: int) -> Counts:
+    """How many guards and witnesses each of so many tasks may have in memory.
 
-    Guards only from 1000 places on: with less memory they moved past errors by half a point and cost the new task more.
+    As stated, as long as all of them fit into half of memory. Where nothing is stated (None) and there is a limit to
+    judge, an eighth of memory is divided evenly. Guards only from 1000 places on: with less memory they moved past
+    errors by half a point and cost the new task more.
     """
-    each = min(MOST, max(FEWEST, capacity // SHARE_OF_MEMORY))
-    return Counts(each if capacity >= GUARDS_FROM else 0, each)
+    usual_guard = limited and capacity >= GUARDS_FROM
+    uses = [usual_guard if guard is None else guard > 0, limited if witness is None else witness > 0]
+    kinds = max(1, sum(uses)) * max(1, tasks)
+    usual, most = min(MOST, int(USUAL_SHARE * capacity) // kinds), int(LARGEST_SHARE * capacity) // kinds
+    found = [
+        usual * used if stated is None else min(stated, most)
+        for stated, used in zip((guard, witness), uses, strict=True)
+    ]
+    return Counts(*found)
 
 
 def hold_back(samples: int, wanted: Counts, generator: Generator, groups: Tensor | None = None) -> HeldBack:
@@ -63,12 +71,7 @@ def hold_back(samples: int, wanted: Counts, generator: Generator, groups: Tensor
     return HeldBack(rest, guard, witness)
 
 
-def surviving(role: Tensor, task: Tensor, kind: int, tasks: int, capacity: int, roles: int) -> Tensor:
-    """Slots of the guards (or witnesses) that stay, so that all held back are at most a quarter of memory.
-
-    Each task keeps its first ones, as many as any other may; they stand in random order. roles: how many of the two
-    kinds are in use.
-    """
-    allowed = int(MOST_OF_MEMORY * capacity) // max(1, roles) // max(1, tasks)
+def surviving(role: Tensor, task: Tensor, kind: int, tasks: int, each: int) -> Tensor:
+    """Slots of the guards (or witnesses) that stay: the first `each` of every task; they stand in random order."""
     slots = (role == kind).nonzero().flatten()
-    return torch.cat([slots[task[slots] == k][:allowed] for k in range(tasks)] or [slots])
+    return torch.cat([slots[task[slots] == k][:each] for k in range(tasks)] or [slots])

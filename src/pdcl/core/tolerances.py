@@ -35,7 +35,7 @@ class Tolerances:
     """
 
     def __init__(self, stated: Any) -> None:
-        self.limits: Limits | None = None if stated is None else _read(stated)
+        self.limits: Limits | None = read_limits(stated)
         self.names: list[str] = []
         self.values: list[float] = []
         self.agreed: dict[str, str] = {}
@@ -127,7 +127,10 @@ class Tolerances:
         self.names = list(state.get("names", map(str, range(len(self.values)))))
 
 
-def _read(stated: Any) -> Limits:
+def read_limits(stated: Any) -> Limits | None:
+    """The limits that a tolerance means, None for none; UsageError for what can't be read."""
+    if stated is None:
+        return None
     try:
         return as_limits(stated)
     except (ValueError, TypeError) as error:

@@ -74,12 +74,13 @@ class Generalization:
 class ByRoom:
     """n_k ∝ (5 pt / room_k)^power within [1/most, most], where room_k is what the limit leaves above what was reached.
 
-    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. Past error
-    falls about as n^−0.6, so half the room wants three times the places (power 1.6). No limit counts as 5 points.
+    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. No limit
+    counts as 5 points. Both settings are mild on purpose: a hard task's error rises more by itself, so a wide limit
+    need not be a loose one, and shares of sixteen to one (power 1.6, most 4) cost the other tasks 10 to 20 points.
     """
 
-    power: float = 1.6
-    most: float = 4.0
+    power: float = 0.7
+    most: float = 2.0
     by_room: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

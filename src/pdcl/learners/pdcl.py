@@ -19,7 +19,7 @@ import torch
 
 from pdcl.core.primal_dual import Ended, PrimalDual, usual_partition
 from pdcl.core.report import Report
-from pdcl.core.tolerances import Tolerances
+from pdcl.core.tolerances import Tolerances, read_limits
 from pdcl.duality.limits import Limits
 from pdcl.duality.rules import HOMES, describe_rule, rule, settings
 from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
@@ -60,9 +60,9 @@ class PDCL(Rehearsal):
     tolerance: what a past task may have: points more than it had (+2pt), an error rate (5%), a loss (0.05), a multiple
         of the loss it reached (1.1x); by task name: "legacy:+2pt, *:+3pt, new:10%". Nothing: no limits
     base: b, the weight of every past task before its dual (0: the paper's problem)
-    guard: stored samples a task never trains on, which steer its dual (where a limit is stated: a twentieth of memory,
-        from 1000 places on)
-    witness: stored samples a task never trains on, by which its limit is judged (where one is stated: a twentieth)
+    guard: samples of each task that are stored and never trained on, and steer its dual (where a limit is stated, from
+        1000 places on: a sixteenth of memory for all tasks together)
+    witness: the same, by which its limit is judged (where one is stated: an eighth or, with guards, a sixteenth)
     level: a dual per past task, or per stored sample
     dual: how duals answer slacks: ascent (where limits are losses), capped (where they are error rates), frozen
     estimator: how replayed samples are drawn: dual (if nothing is said), uniform, stratified, whole
@@ -127,8 +127,9 @@ class PDCL(Rehearsal):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.tolerance = in_one_line(self.tolerance)
         self._whole: Task | None = None
+        self.tolerance = in_one_line(self.tolerance)
+        read_limits(self.tolerance)
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         for name, reason in self.without_effect(own).items():
             raise UsageError(f"{name}={own[name]} has no effect {reason}; leave it out")

@@ -32,10 +32,9 @@ from pdcl.streams.samples import Samples, inputs_of, read
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
-from pdcl.training.fields import check_enough_tolerances
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
-from pdcl.training.stated import check_single
+from pdcl.training.stated import check_enough, check_single
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -78,14 +77,14 @@ def learn(
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
         task, raw = _task(learner, samples, test, name, kind, transform, grow)
-        check_enough_tolerances(getattr(learner, "tolerance", None), task.index + 1)
+        check_enough(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)
         learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         result = _trained(learner, task, schedule, test is not None, listener)
+        result["audit"] = None if aside is None else asdict(aside.about)
         if on_violation == ROLLBACK and breaks(learner.promises):
             return _rolled_back(learner, before, task, result)
-        result["audit"] = None if aside is None else asdict(aside.about)
         settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
         _note(learner, replace(task, data=raw), samples, settings, result, LEARNED)
         before.settle(*[] if aside is None else [aside.write])
@@ -301,7 +300,7 @@ def _settings(learner: Learner) -> dict[str, Any]:
 
 
 def _result(learner: Learner, task: int, scores: list[float], heard: list[Infeasible]) -> dict[str, Any]:
-    """The numbers of this task alone, and the table of limits after it."""
+    """The numbers of this task alone, so that an entry's size doesn't grow with the number of tasks."""
     store, tolerances, duals = learner.store, learner.report().tolerances, learner.final_duals()
     table = learner.promises
     return {

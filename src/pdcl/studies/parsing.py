@@ -71,22 +71,6 @@ def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None)
     return study
 
 
-def _with_limits_in_one_line(content: Any, key: str = "") -> Any:
-    """The document with every `tolerance` that is a table as its text: tables mean methods elsewhere."""
-    from pdcl.training.fields import read_tolerance
-    from pdcl.training.stated import in_one_line
-
-    if isinstance(content, Mapping):
-        if key == "tolerance":
-            return in_one_line(content)
-        return {name: _with_limits_in_one_line(value, name) for name, value in content.items()}
-    if isinstance(content, list):
-        return [_with_limits_in_one_line(value, key) for value in content]
-    if key == "tolerance":
-        read_tolerance(content)
-    return content
-
-
 def _in_parts(content: Mapping[str, Any], text: str, place: Path | None) -> Study:
     """A study whose `[parts.NAME]` each say what a file would; `[study]` holds what they share."""
     only(content, ("study", "parts"), "a file with [parts]")
@@ -116,6 +100,22 @@ def _part(name: str, shared: Mapping[str, Any], table: Mapping[str, Any], place:
         return parse({"study": head, **own}, place=place)
     except UsageError as error:
         raise UsageError(f"[parts.{name}]: {error}") from error
+
+
+def _with_limits_in_one_line(content: Any, key: str = "") -> Any:
+    """The document with every `tolerance` that is a table as its text: tables mean methods elsewhere."""
+    from pdcl.core.tolerances import read_limits
+    from pdcl.training.stated import in_one_line
+
+    if isinstance(content, Mapping):
+        if key == "tolerance":
+            return in_one_line(content)
+        return {name: _with_limits_in_one_line(value, name) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_with_limits_in_one_line(value, key) for value in content]
+    if key == "tolerance":
+        read_limits(content)
+    return content
 
 
 def _variant(label: str, table: Mapping[str, Any]) -> Variant:

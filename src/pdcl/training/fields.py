@@ -7,8 +7,7 @@ from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
-from pdcl.duality.limits import Limits, as_limits
-from pdcl.duality.tolerance import PerTask
+from pdcl.core.tolerances import read_limits
 from pdcl.errors import UsageError
 
 
@@ -23,19 +22,7 @@ def check_fields(owner: Any) -> None:
                 if setting is not value:
                     object.__setattr__(owner, each.name, setting)
     if getattr(owner, "tolerance", None) is not None:
-        read_tolerance(owner.tolerance)
-
-
-def check_enough_tolerances(tolerance: Any, tasks: int) -> None:
-    """Raise UsageError if tolerances are given one by one and there are fewer than tasks."""
-    if tolerance is None:
-        return
-    rest = read_tolerance(tolerance).rest
-    if isinstance(rest, PerTask) and len(rest.values) < tasks:
-        raise UsageError(
-            f"tolerance={tolerance!r} has {len(rest.values)} values for {tasks} tasks; "
-            "give one for each task, or a single one for all"
-        )
+        read_limits(owner.tolerance)
 
 
 def _declared(kind: Any) -> set[str]:
@@ -62,11 +49,3 @@ def _checked(name: str, value: Any, kinds: set[str]) -> Any:
     if kinds == {"str"} and (value is None or isinstance(value, Real)):
         raise UsageError(f"{name}={value!r} must be a text")
     return value
-
-
-def read_tolerance(value: Any) -> Limits:
-    """`as_limits`, and UsageError for what can't be read."""
-    try:
-        return as_limits(value)
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"tolerance={value!r}: {error}") from error

@@ -28,8 +28,9 @@ from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Listener, ignore
-from pdcl.training.fields import check_enough_tolerances, check_fields
+from pdcl.training.fields import check_fields
 from pdcl.training.placement import autocast, check_placement, device_of
+from pdcl.training.stated import check_enough
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 EVALUATION_BATCH = 1000
@@ -124,7 +125,7 @@ class Trainable(ABC):
     def prepare(self, spec: Spec) -> None:
         """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
         if spec.tasks is not None:
-            check_enough_tolerances(getattr(self, "tolerance", None), spec.tasks)
+            check_enough(getattr(self, "tolerance", None), spec.tasks)
         self.spec = spec
         self.place = device_of(self.device)
         self.goal = OBJECTIVES[spec.kind] if isinstance(self.objective, str) else self.objective

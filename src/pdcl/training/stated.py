@@ -5,34 +5,47 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pdcl.core.tolerances import read_limits
 from pdcl.duality.limits import Limits, describe_limits
 from pdcl.duality.tolerance import PerTask
 from pdcl.errors import UsageError
-from pdcl.training.fields import check_enough_tolerances, read_tolerance
 
 
 def in_one_line(tolerance: Any) -> Any:
     """Limits by name as the text that reads back the same, for files, names and command lines; others as they are."""
     if not isinstance(tolerance, Mapping | Limits):
         return tolerance
-    return describe_limits(read_tolerance(tolerance))
+    limits = read_limits(tolerance)
+    assert limits is not None
+    return describe_limits(limits)
+
+
+def check_enough(tolerance: Any, tasks: int) -> None:
+    """Raise UsageError if tolerances are given one by one and there are fewer than tasks."""
+    limits = read_limits(tolerance)
+    rest = None if limits is None else limits.rest
+    if isinstance(rest, PerTask) and len(rest.values) < tasks:
+        raise UsageError(
+            f"tolerance={tolerance!r} has {len(rest.values)} values for {tasks} tasks; "
+            "give one for each task, or a single one for all"
+        )
 
 
 def check_single(tolerance: Any) -> None:
     """Raise UsageError unless it is None or one limit, for one task."""
-    if tolerance is None:
+    limits = read_limits(tolerance)
+    if limits is None:
         return
-    limits = read_tolerance(tolerance)
     if limits.tasks or limits.segments or limits.new is not None or isinstance(limits.rest, PerTask):
         raise UsageError(f"tolerance={tolerance!r} states several limits; this task takes one, such as +2pt or 5%")
 
 
 def check_against(tolerance: Any, tasks: Sequence[str]) -> None:
     """Raise UsageError for limits that don't fit the tasks of a stream: a short list, a name that none of them has."""
-    if tolerance is None:
+    limits = read_limits(tolerance)
+    if limits is None:
         return
-    check_enough_tolerances(tolerance, len(tasks))
-    limits = read_tolerance(tolerance)
+    check_enough(tolerance, len(tasks))
     if strange := [name for name in limits.tasks if name not in tasks]:
         raise UsageError(
             f"tolerance={tolerance!r} names {strange[0]!r}, which is no task here; tasks: {', '.join(map(repr, tasks))}"
