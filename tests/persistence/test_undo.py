@@ -177,7 +177,8 @@ def test_a_large_memory_is_not_copied(name: str, monkeypatch: pytest.MonkeyPatch
     assert largest.bytes < learner.store.nbytes / 10
 
 
-def test_an_entry_is_no_larger_after_many_tasks(blobs: Any) -> None:
+def test_an_entry_is_no_larger_after_many_tasks(blobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage, "MOST_ROWS", 3)
     learner = pdcl.PDCL("linear", memory=60, tolerance=1e-9, lr=0.05)
     sizes = []
     for task in range(30):

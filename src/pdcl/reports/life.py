@@ -68,7 +68,9 @@ def _note(entry: dict[str, Any]) -> str:
     if table is None:
         return ""
     counts = Counter(row.verdict for row in table)
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    hidden = result["promises"].get("left_out", 0)
+    told = [f"{count} {verdict}" for verdict, count in counts.items()]
+    return ", ".join([*told, f"{hidden} more that are not kept"] if hidden else told)
 
 
 def _written(value: float | None, unit: str) -> str:
