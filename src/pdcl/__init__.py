@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
     from pdcl.promises.table import Promises as Promises
+    from pdcl.ragged import Ragged as Ragged
     from pdcl.running.by_name import learner as learner
     from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
@@ -46,6 +47,7 @@ _HOMES = {
     "PDCL": "learners.pdcl",
     "PerTask": "duality.tolerance",
     "Promises": "promises.table",
+    "Ragged": "ragged",
     "Relative": "duality.tolerance",
     "Rise": "duality.tolerance",
     "Result": "running.result",

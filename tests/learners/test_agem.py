@@ -32,7 +32,7 @@ def test_no_step_has_a_negative_inner_product_with_the_reference(trained, batch)
     for _ in range(20):
         references = []
         compute = learner.reference_gradient
-        learner.reference_gradient = lambda compute=compute, kept=references: kept.append(compute()) or kept[-1]
+        learner.reference_gradient = lambda m, compute=compute, kept=references: kept.append(compute(m)) or kept[-1]
         before = torch.cat([p.detach().flatten() for p in learner.model.parameters()])
         learner.step(batch(2))
         learner.reference_gradient = compute

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pdcl.errors import UsageError
-from pdcl.memory.store import Memory, parse_bound
+from pdcl.memory.bound import parse_bound
+from pdcl.memory.store import Memory
 
 
 def rows(ids, classes=None):

@@ -153,7 +153,7 @@ def test_weights_that_are_no_longer_finite_are_never_saved(tmp_path: Path) -> No
 def test_a_diverging_task_leaves_the_learner_as_it_was(blobs: Any) -> None:
     import copy
 
-    learner = pdcl.PDCL("linear", memory=10)
+    learner = pdcl.PDCL("linear", memory=10, optimizer="sgd", lr=0.1)
     learner.learn(*blobs(["a", "b"]), epochs=1)
     before = copy.deepcopy(learner.state_dict())
     x, y = blobs(["a", "b"], seed=1)

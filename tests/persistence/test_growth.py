@@ -95,6 +95,20 @@ def test_recorded_outputs_grow_with_the_network(blobs: Any) -> None:
     learner.learn(*blobs(["a", "c"]), epochs=1)
 
 
+@pytest.mark.parametrize("name", ["derpp", "pdcl", "pdcl-s"])
+def test_a_memory_bounded_in_bytes_still_fits_after_growth(name: str, blobs: Any, tmp_path: Any) -> None:
+    """Wider outputs leave room for fewer samples; what is saved then can be loaded."""
+    learner = _learner(name, "linear", memory="1KB")
+    for labels in (["a", "b"], ["c", "d"]):
+        learner.learn(*blobs(labels), epochs=1)
+    assert learner.store is not None
+    assert learner.store.nbytes <= 1000
+    loaded = pdcl.load(learner.save(tmp_path / "model"))
+    for each in (learner, loaded):
+        each.learn(*blobs(["a", "e"]), epochs=1)
+    assert same(learner.state_dict(), loaded.state_dict())
+
+
 class Odd(nn.Module):
     """Nothing that looks like a last linear layer."""
 

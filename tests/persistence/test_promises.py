@@ -15,7 +15,6 @@ from torch.nn.functional import cross_entropy
 
 import pdcl
 from pdcl.errors import UsageError
-from pdcl.lifelong import lineage
 from pdcl.storage.serialize import same
 
 DIM = 30
@@ -198,12 +197,3 @@ def test_what_is_no_single_limit_is_refused_before_the_task(tolerance: Any) -> N
         with pytest.raises(UsageError, match="tolerance="):
             call(*_old(100, 2), tolerance=tolerance)
     assert learner.tasks_learned == 1
-
-
-def test_a_past_table_keeps_what_is_broken_and_new_when_it_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lineage, "MOST_ROWS", 3)
-    verdicts = [("kept", "task"), ("kept", "task"), ("BROKEN", "task"), ("undecided", "task"), ("learned", "new")]
-    rows = [{"verdict": verdict, "kind": kind, "task": str(k)} for k, (verdict, kind) in enumerate(verdicts)]
-    thinned = lineage._thinned({"level": 0.05, "rows": rows})
-    assert [row["task"] for row in thinned["rows"]] == ["0", "2", "4"]
-    assert thinned["left_out"] == 2

@@ -61,8 +61,8 @@ def test_a_stream_of_ones_own_is_resumed_by_handing_both_in(tmp_path: Path, outc
 def test_another_run_is_not_resumed(tmp_path: Path) -> None:
     path = _interrupted(tmp_path)
     before = checkpoint.read(path)
-    with pytest.raises(RecordError, match="alpha"):
-        pdcl.run(STREAM, _learner(alpha=0.9), resume=path, **SMALL)
+    with pytest.raises(RecordError, match="replay"):
+        pdcl.run(STREAM, _learner(replay=7), resume=path, **SMALL)
     with pytest.raises(RecordError, match="data"):
         pdcl.run(gaussian_stream(SITUATIONS["plain"], seed=1), _learner(), resume=path, **SMALL)
     with pytest.raises(UsageError, match="no such run"):
@@ -152,7 +152,7 @@ def test_a_diverged_run_keeps_its_last_good_state(tmp_path: Path) -> None:
     parts = [task.data.fetch(torch.arange(32)) for task in STREAM.tasks]
     wild = pdcl.from_tasks([(*parts[0],), (parts[1][0] * 1e36, parts[1][1])], test_share=0.2)
     with pytest.raises(Diverged, match=r"task 1 .*lower lr"):
-        pdcl.run(wild, pdcl.PDCL("mlp:8", memory=12), out=tmp_path, epochs=1, batch=8)
+        pdcl.run(wild, pdcl.PDCL("mlp:8", memory=12, optimizer="sgd", lr=0.1), out=tmp_path, epochs=1, batch=8)
     path = next(tmp_path.iterdir())
     found = checkpoint.read(path)
     assert found is not None

@@ -19,6 +19,7 @@ from pdcl.duality.selection_rules import SelectionRule
 from pdcl.memory.store import Memory
 
 LOOK_AT = 512
+SHOWN = 32
 
 Forward = Callable[[Any], Tensor]
 
@@ -78,10 +79,11 @@ class Filling:
         """Reserve memory before partitioning it: a bound in bytes is a number of samples only now."""
         if self.memory.columns:
             return
-        first = torch.zeros(1, dtype=torch.long)
+        # Several: sequences show their usual size only so.
+        first = torch.arange(min(len(data), SHOWN))
         x, y = data.fetch(first)
-        blank = {"task": first, "id": first, "dual": torch.zeros(1), "reference": torch.zeros(1)}
-        blank |= {"role": torch.zeros(1, dtype=torch.uint8), "wrong": torch.zeros(1)}
+        blank = {name: torch.zeros(len(first)) for name in ("dual", "reference", "wrong")}
+        blank |= {"task": first, "id": first, "role": torch.zeros(len(first), dtype=torch.uint8)}
         if self.records_outputs:
             blank["outputs"] = forward(x)
         self.memory.allocate(x=x, y=y, **blank)
@@ -133,7 +135,13 @@ class Filling:
             self.memory["dual"].copy_(past.duals)
         rows = self._rows(task, data, aside, chosen, shadows, forward, first_id, steady)
         self.memory.replace(torch.cat([kept, stay]), **rows)
-        return division.counts, division.note
+        return self._replayed(task + 1), division.note
+
+    def _replayed(self, tasks: int) -> list[int]:
+        """n_k as held: under a bound in bytes long sequences may have left less room than was divided."""
+        owners = self.memory["task"][self.memory["role"] == REPLAY]
+        held: list[int] = torch.bincount(owners.cpu(), minlength=tasks).tolist()
+        return held
 
     def _held_back_slots(self, task: int) -> Tensor:
         """Slots of past guards and witnesses that stay."""

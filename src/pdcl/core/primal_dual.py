@@ -40,6 +40,7 @@ from pdcl.duality.rules import not_negative, rule
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
 from pdcl.promises.table import Promises
+from pdcl.trees import cat
 
 SAMPLE_TOLERANCE = 1.1
 RECENT = 0.2
@@ -238,7 +239,7 @@ class PrimalDual:
         if drawn is None:
             return self.goal.loss(outputs, y)
         if not self.constrain.records_outputs:
-            return self.goal.loss(outputs, torch.cat([y, self.memory.read("y", drawn.slots)]))
+            return self.goal.loss(outputs, cat([y, self.memory.read("y", drawn.slots)]))
         n = len(y)
         return torch.cat([self.goal.loss(outputs[:n], y), self.constrained(outputs[n:], drawn.slots).flatten()])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from pdcl.core.filling import Filling, Reached
 from pdcl.core.held_back import GUARD, WITNESS
+from pdcl.core.refill import are_classes
 from pdcl.core.tolerances import Tolerances
 from pdcl.duality.limits import judged
 from pdcl.promises.limit import Limit
@@ -51,7 +53,7 @@ class Witnesses:
 
     def meet(self, task: int, targets: Tensor) -> None:
         """A task with these targets is learned."""
-        if targets.ndim == 1 and not targets.is_floating_point():
+        if are_classes(targets):
             for label in targets.unique().tolist():
                 self.first_seen.setdefault(str(label), task)
 
@@ -63,8 +65,11 @@ class Witnesses:
         questions = [
             self._past(k, tolerances, seen.of(k)) for k in range(newest) if tolerances.of(k) is not None
         ]  # fmt: skip
-        new = self._new(newest, tolerances, seen.of(newest), reached)
-        return judge([*questions, new] if new is not None else questions)
+        before = filling.references(newest + 1, [True] * (newest + 1))[:newest]
+        limit, stated = self._goal(tolerances, reached, before)
+        if limit is not None:
+            questions.append(self._new(tolerances.name(newest), limit, stated, seen.of(newest)))
+        return judge(questions)
 
     @torch.no_grad()
     def _look(self, filling: Filling, forward: Callable[[Any], Tensor]) -> Seen:
@@ -76,7 +81,7 @@ class Witnesses:
         if len(slots):
             outputs = forward(memory.read("x", slots))
             now = {"loss": filling.goal.loss(outputs, targets).cpu(), "error": filling.wrong(outputs, targets).cpu()}
-            said = outputs.argmax(1).cpu() if targets.ndim == 1 and not targets.is_floating_point() else None
+            said = outputs.argmax(1).cpu() if are_classes(targets) else None
         then = {"loss": memory.read("reference", slots).cpu(), "error": memory.read("wrong", slots).cpu()}
         steered = memory.read("role", slots).cpu() != WITNESS
         return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered)
@@ -95,20 +100,25 @@ class Witnesses:
         known = [int(label) for label, first in self.first_seen.items() if first <= task]
         return split_errors(seen.targets.numpy(), seen.predictions.numpy(), known, seen.then["error"].numpy() > 0.5)
 
-    def _new(self, task: int, tolerances: Tolerances, seen: Seen, reached: Reached) -> Question | None:
-        limit, stated = self._goal(tolerances, reached)
-        if limit is None:
-            return None
+    def _new(self, name: str, limit: Limit, stated: bool, seen: Seen) -> Question:
         now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
-        return Question(tolerances.name(task), limit, now, kind=NEW, stated=stated, steered=steered)
+        return Question(name, limit, now, kind=NEW, stated=stated, steered=steered)
 
-    def _goal(self, tolerances: Tolerances, reached: Reached) -> tuple[Limit | None, bool]:
-        """What the new task must reach: as stated, or half-way between chance and what it has on its own data."""
+    def _goal(self, tolerances: Tolerances, reached: Reached, before: list[float]) -> tuple[Limit | None, bool]:
+        """What the new task must reach, and whether that is stated; if not, half-way from chance to what is attainable.
+
+        Attainable is what the task has on its own training data or, where that is worse, what past tasks had when they
+        were learned: a task that isn't learned must not set its own standard. None where there is no error rate.
+        """
         stated = tolerances.goal_of_new()
         if stated is not None:
             return judged(stated), True
+        if reached.error != reached.error:
+            return None, False
         chance = 1 - 1 / max(2, len(self.first_seen))
-        return (half_way(chance, reached.error), False) if reached.error < chance else (None, False)
+        known = [error for error in before if error == error]
+        usual = statistics.median(known) if known else chance / 2
+        return half_way(chance, min(reached.error, usual, 0.9 * chance)), False
 
 
 def _stated(tolerances: Tolerances, task: int) -> Any:

@@ -81,4 +81,9 @@ def chosen_positions(
 
 def balancing(rule: SelectionRule, targets: Tensor) -> Tensor | None:
     """Class labels to balance by; None where the rule doesn't, or targets are no classes."""
-    return targets.cpu() if rule.balance and not targets.is_floating_point() and targets.ndim == 1 else None
+    return targets.cpu() if rule.balance and are_classes(targets) else None
+
+
+def are_classes(targets: Tensor) -> bool:
+    """Whether targets are one class each; sequences of tokens, numbers and label sets aren't."""
+    return isinstance(targets, Tensor) and targets.ndim == 1 and not targets.is_floating_point()

@@ -62,7 +62,7 @@ class AGEM(Rehearsal):
     def reference_gradient(self, m: int) -> Tensor:
         """g_r, on a fresh draw of m samples from memory."""
         slots = self.held.draw(m, self.generator)
-        self.backward(self.losses(self.outputs(self.held["x"][slots]), self.held["y"][slots]))
+        self.backward(self.losses(self.outputs(self.held.read("x", slots)), self.held.read("y", slots)))
         return flat_gradient(self.model)
 
     def agree(self, reference: Tensor) -> None:

@@ -19,9 +19,10 @@ from torch.nn.functional import mse_loss
 
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
-from pdcl.streams.task import Task
+from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches
 from pdcl.training.learner import EVALUATION_BATCH, Step
+from pdcl.trees import Tree, cat, length
 
 
 @dataclass(eq=False)
@@ -40,13 +41,18 @@ class DER(Rehearsal):
         if self.alpha < 0:
             raise UsageError(f"alpha={self.alpha} must not be negative")
 
-    def row_bytes(self, x: Tensor, y: Tensor) -> int:
+    def prepare(self, spec: Spec) -> None:
+        if spec.kind == "tokens":
+            raise UsageError("'der' and 'derpp' store outputs of one size, and those of tokens have none; use er")
+        super().prepare(spec)
+
+    def row_bytes(self, x: Tree, y: Tree) -> int:
         assert self.spec is not None
         return super().row_bytes(x, y) + 4 * self.spec.outputs
 
     def step(self, batch: Batch) -> Step:
         draws = self.draws(self.portion(batch)) if len(self.held) else []
-        now, *then = self.forward_each([batch.x, *(self.held["x"][slots] for slots in draws)])
+        now, *then = self.forward_each([batch.x, *(self.held.read("x", slots) for slots in draws)])
         losses = self.losses(now, batch.y)
         self.descend(losses.mean() + self.rehearsed(draws, then) if draws else losses.mean())
         self.held.add_reservoir(self.generator, **self.rows(batch, outputs=now.detach()))
@@ -67,8 +73,8 @@ class DER(Rehearsal):
         """α ‖f(x′) − z′‖² / K, a mean over the draw."""
         return self.alpha * mse_loss(outputs[0], self.held.read("outputs", draws[0]))
 
-    def forward_each(self, inputs: list[Tensor]) -> list[Tensor]:
+    def forward_each(self, inputs: list[Tree]) -> list[Tensor]:
         """Outputs of several batches: one pass over all, unless that would mix their batch statistics."""
         if self.batch_statistics:
             return [self.outputs(x) for x in inputs]
-        return list(self.outputs(torch.cat(inputs)).split([len(x) for x in inputs]))
+        return list(self.outputs(cat(inputs)).split([length(x) for x in inputs]))

@@ -8,11 +8,16 @@ from torch import Tensor
 from pdcl.duality.partition import uniform_partition
 from pdcl.duality.selection import select
 from pdcl.errors import UsageError
-from pdcl.learners.replay import Remembering
+from pdcl.learners.replay import Remembering, some_of
 from pdcl.streams.task import Spec, Task
+from pdcl.trees import Tree
 
 
-def task_rows(learner: Remembering, task: Task, chosen: Tensor, **more: Tensor) -> dict[str, Tensor]:
+def first_rows(learner: Remembering, task: Task) -> dict[str, Tree]:
+    return task_rows(learner, task, some_of(task))
+
+
+def task_rows(learner: Remembering, task: Task, chosen: Tensor, **more: Tensor) -> dict[str, Tree]:
     """These samples of the task as memory rows."""
     x, y = task.data.fetch(chosen)
     index = torch.full((len(chosen),), task.index)
@@ -25,14 +30,14 @@ def share_evenly(learner: Remembering, task: Task) -> None:
     Memory is left sorted by task.
     """
     held = learner.held
-    held.allocate(**task_rows(learner, task, torch.zeros(1, dtype=torch.long)))
+    held.allocate(**first_rows(learner, task))
     available = [*held.counts(task.index), len(task.data)]
     shares = uniform_partition(task.index + 1, held.capacity, available)
     tasks = held["task"].cpu()
     kept = [torch.zeros(0, dtype=torch.long)]
     for k, share in enumerate(shares[:-1]):
         slots = (tasks == k).nonzero().flatten()
-        kept.append(slots[_balanced(learner, held["y"][slots.to(held.device)].cpu(), share)])
+        kept.append(slots[_balanced(learner, held.read("y", slots).cpu(), share)])
     chosen = _balanced(learner, task.data.targets, shares[-1])
     held.replace(torch.cat(kept), **task_rows(learner, task, chosen))
 
@@ -56,12 +61,12 @@ def share_fixed(learner: Remembering, task: Task) -> None:
     assert learner.spec is not None
     assert learner.spec.tasks is not None
     held = learner.held
-    held.allocate(**task_rows(learner, task, torch.zeros(1, dtype=torch.long)))
+    held.allocate(**first_rows(learner, task))
     chosen = torch.randperm(len(task.data), generator=learner.generator)[: held.capacity // learner.spec.tasks]
     held.append(**task_rows(learner, task, chosen))
 
 
 def _balanced(learner: Remembering, targets: Tensor, count: int) -> Tensor:
     """`count` positions of these targets, as many of each class where they are classes."""
-    classes = targets.ndim == 1 and not targets.is_floating_point()
+    classes = isinstance(targets, Tensor) and targets.ndim == 1 and not targets.is_floating_point()
     return select(torch.ones(len(targets)), count, learner.generator, targets if classes else None)

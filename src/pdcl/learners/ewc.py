@@ -25,7 +25,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Step, only_classification
+from pdcl.training.learner import Step, only_classification, only_tensors
 
 
 @dataclass(eq=False)
@@ -52,6 +52,7 @@ class EWC(Learner):
 
     def prepare(self, spec: Spec) -> None:
         only_classification("ewc", spec)
+        only_tensors("ewc", spec)
         super().prepare(spec)
         self.importance: Named = {}
         self.anchor: Named = {}

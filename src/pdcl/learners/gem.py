@@ -26,6 +26,7 @@ from pdcl.learners.replay import Remembering
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step
+from pdcl.trees import split
 
 FILLINGS = ("task", "fixed")
 
@@ -71,7 +72,7 @@ class GEM(Remembering):
         """G, a row per past task; memory is sorted by task."""
         counts = [count for count in self.held.counts(past) if count]
         rows = []
-        for x, y in zip(self.held["x"].split(counts), self.held["y"].split(counts), strict=True):
+        for x, y in zip(split(self.held["x"], counts), split(self.held["y"], counts), strict=True):
             self.backward(self.losses(self.outputs(x), y))
             rows.append(flat_gradient(self.model))
         return torch.stack(rows)

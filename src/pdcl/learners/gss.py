@@ -24,7 +24,9 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.learners.per_sample import Gradients, chunk_size, only_linear, per_sample_gradients
 from pdcl.learners.replay import ER
+from pdcl.streams.task import Spec
 from pdcl.training.batches import Batch
+from pdcl.training.learner import only_tensors
 
 NOTHING_TO_COMPARE_WITH = 0.1
 POOL = 2
@@ -48,6 +50,10 @@ class GSS(ER):
             raise UsageError(f"gate={self.gate!r} is unknown; choose sample or batch")
         if self.references < 1:
             raise UsageError(f"references={self.references} must be at least 1")
+
+    def prepare(self, spec: Spec) -> None:
+        only_tensors("gss", spec)
+        super().prepare(spec)
 
     def remember(self, batch: Batch) -> None:
         self.held.allocate(**self.rows(batch, score=torch.zeros(len(batch))))

@@ -24,7 +24,7 @@ from pdcl.learners.replay import Remembering
 from pdcl.streams.data import Data, TensorData
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification
+from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification, only_tensors
 
 # Squared distances of unit vectors are at most 4.
 BEYOND_ALL = -5.0
@@ -38,6 +38,7 @@ class ICaRL(Remembering):
 
     def prepare(self, spec: Spec) -> None:
         only_classification("icarl", spec)
+        only_tensors("icarl", spec)
         super().prepare(spec)
         self.past: list[int] = []
         self.seen: list[int] = []

@@ -23,6 +23,7 @@ from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification
+from pdcl.trees import to
 
 WARM_BATCH = 10
 
@@ -75,7 +76,7 @@ class LwF(Learner):
         assert callable(function)
         with torch.no_grad():
             pieces = everything(data).split(EVALUATION_BATCH)
-            return torch.cat([function(data.fetch(index)[0].to(self.place)) for index in pieces])
+            return torch.cat([function(to(data.fetch(index)[0], self.place)) for index in pieces])
 
     def _warm(self, task: Task) -> None:
         """Train the classifier alone on the new classes; features don't change, so they are computed once."""

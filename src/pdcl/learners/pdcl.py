@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-import torch
-
 from pdcl.core.primal_dual import Ended, PrimalDual, usual_partition
 from pdcl.core.report import Report
 from pdcl.core.tolerances import Tolerances, read_limits
@@ -31,6 +29,7 @@ from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
 from pdcl.training.learner import Step
 from pdcl.training.stated import in_one_line
+from pdcl.trees import cat
 
 # Options that are short for a setting of a rule: dual_lr=.05 is dual="ascent:lr=.05".
 SHORT = {
@@ -70,7 +69,7 @@ class PDCL(Rehearsal):
     partition: how memory is divided: evenly (uniform), by dual (affine, PB), by generalisation gap (generalization,
         BP), by the room that limits leave (room); if nothing is said, affine for losses, room for error rates
     selection: which samples are kept: any (uniform), or by dual (dual, FB)
-    constrain: the loss of stored samples, the drift of their outputs, or both
+    constrain: the loss of stored samples, the drift of their outputs, or both (loss:drift=0.3; for tokens loss)
     dual_steps: dual steps per task, spread evenly over it (60, if nothing is said)
     primal_steps: T_p, primal steps per dual step, instead of dual_steps
     start: what duals start a task with
@@ -102,7 +101,7 @@ class PDCL(Rehearsal):
     slack: str = "memory"
     partition: str | None = None
     selection: str = "uniform"
-    constrain: str = "loss:drift=0.3"
+    constrain: str | None = None
     dual_steps: int | None = None
     primal_steps: int | None = None
     start: float = 0.0
@@ -163,10 +162,20 @@ class PDCL(Rehearsal):
         )  # fmt: skip
 
     def prepare(self, spec: Spec) -> None:
+        if spec.kind == "tokens":
+            self._constrain_loss_alone()
         super().prepare(spec)
         self.core = self.new_core(self.held)
         self.core.serve(self.goal, self.place)
         self.core.always_replays |= self.batch_statistics
+
+    def _constrain_loss_alone(self) -> None:
+        """Drift needs recorded outputs of one size, which tokens don't have; only a stated one is an error."""
+        stated = self.constrain is not None or self.drift is not None
+        if stated and self.rules["constrain"].records_outputs:
+            own = f"constrain={describe_rule('constrain', self.rules['constrain'])!r}"
+            raise UsageError(f"{own} stores outputs of one size, and those of tokens have none; use constrain='loss'")
+        self.rules["constrain"] = rule("constrain", "loss")
 
     def hold_back(self, task: Task) -> Task:
         self._whole = task
@@ -180,7 +189,7 @@ class PDCL(Rehearsal):
     def step(self, batch: Batch) -> Step:
         core, n = self.core, len(batch)
         drawn = core.draw(self.portion(batch))
-        x = batch.x if drawn is None else torch.cat([batch.x, self.held.read("x", drawn.slots)])
+        x = batch.x if drawn is None else cat([batch.x, self.held.read("x", drawn.slots)])
         terms = core.terms(self.outputs(x), batch.y, drawn)
         self.descend(terms, core.weights(n, drawn))
         done = terms.detach()
@@ -265,6 +274,7 @@ def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "dual": "capped" if tolerances.in_error else "ascent",
         "estimator": "dual",
         "partition": usual_partition(tolerances),
+        "constrain": "loss:drift=0.3",
     }
     found = {kind: rule(kind, usual[kind] if options[kind] is None else options[kind]) for kind in HOMES}
     for name, (kind, setting) in SHORT.items():

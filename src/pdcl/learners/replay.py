@@ -13,12 +13,21 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.lifelong.learner import Learner
-from pdcl.memory.store import Memory, parse_bound
+from pdcl.memory.bound import parse_bound
+from pdcl.memory.columns import column_for
+from pdcl.memory.store import Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches
 from pdcl.training.learner import EVALUATION_BATCH, Step
+from pdcl.trees import Tree, cat, flatten
 
 MOST_REPLAY = 2**16
+SHOWN = 32
+
+
+def some_of(task: Task) -> Tensor:
+    """Positions of samples to make memory's columns by; several, since sequences show their usual size by them."""
+    return torch.arange(min(len(task.data), SHOWN))
 
 
 @dataclass(eq=False)
@@ -45,17 +54,17 @@ class Remembering(Learner):
             )
 
     def check_room(self, task: Task) -> None:
-        x, y = task.data.fetch(torch.zeros(1, dtype=torch.long))
-        places, tasks = self.held.places(self.row_bytes(x, y)), task.index + 1
+        places, tasks = self.held.places(self.row_bytes(*task.data.fetch(some_of(task)))), task.index + 1
         if places < tasks:
             raise UsageError(
                 f"memory={self.memory} holds {places} samples and this is task number {tasks}: some task would keep "
                 "no sample; begin a learner with more memory, or learn several tasks as one"
             )
 
-    def row_bytes(self, x: Tensor, y: Tensor) -> int:
-        """What one sample takes in memory, without the columns that a method adds: input, target, task, id."""
-        return x.numel() * x.element_size() + y.numel() * y.element_size() + 16
+    def row_bytes(self, x: Tree, y: Tree) -> int:
+        """Bytes of one of these samples, without the columns that a method adds: input, target, task, id."""
+        leaves = flatten((x, y)).values()
+        return sum(column_for(leaf, self.place).row_bytes(leaf) for leaf in leaves) + 16
 
     @property
     def held(self) -> Memory:
@@ -63,7 +72,7 @@ class Remembering(Learner):
         assert self.store is not None
         return self.store
 
-    def rows(self, batch: Batch, **more: Tensor) -> dict[str, Tensor]:
+    def rows(self, batch: Batch, **more: Tensor) -> dict[str, Tree]:
         """A batch as memory rows: raw input, target, task, an id that no other sample ever has, and more."""
         task = torch.full((len(batch),), batch.task)
         return {"x": batch.x, "y": batch.y, "task": task, "id": batch.index + self.samples_seen, **more}
@@ -104,12 +113,12 @@ class ER(Rehearsal):
         self.remember(batch)
         return Step(losses[: len(batch)].detach())
 
-    def with_replayed(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def with_replayed(self, batch: Batch) -> tuple[Tree, Tensor]:
         """The batch and, once memory holds something, `replay` distinct stored samples behind it."""
         if not len(self.held):
             return batch.x, batch.y
         slots = self.held.draw(self.portion(batch), self.generator)
-        return torch.cat([batch.x, self.held.read("x", slots)]), torch.cat([batch.y, self.held.read("y", slots)])
+        return cat([batch.x, self.held.read("x", slots)]), cat([batch.y, self.held.read("y", slots)])
 
     def absorb(self, task: Task) -> None:
         self.begin(task, 1)
@@ -136,9 +145,9 @@ class ERRing(ER):
 
     def check_room(self, task: Task) -> None:
         super().check_room(task)
-        x, y = task.data.fetch(torch.zeros(1, dtype=torch.long))
         rings = len({*self.ranks, *map(str, task.classes or (task.index,))})
-        if (places := self.held.places(self.row_bytes(x, y))) < rings:
+        places = self.held.places(self.row_bytes(*task.data.fetch(some_of(task))))
+        if places < rings:
             raise UsageError(f"memory={self.memory} holds {places} samples, fewer than the {rings} classes so far")
 
     def begin(self, task: Task, steps: int) -> None:
@@ -161,5 +170,6 @@ class ERRing(ER):
             self._lookup = torch.zeros(1 + max(int(name) for name in self.ranks), dtype=torch.long)
             for name, rank in self.ranks.items():
                 self._lookup[int(name)] = rank
-        groups = batch.y if batch.y.dtype == torch.long and batch.y.ndim == 1 else torch.full((len(batch),), batch.task)
+        classes = isinstance(batch.y, Tensor) and batch.y.dtype == torch.long and batch.y.ndim == 1
+        groups = batch.y if classes else torch.full((len(batch),), batch.task)
         return self._lookup[groups.cpu()]

@@ -30,7 +30,7 @@ from pdcl.learners.xder_views import strong_views
 from pdcl.streams.task import Spec, Task
 from pdcl.streams.transform import scaled
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Step, only_classification
+from pdcl.training.learner import Step, only_classification, only_tensors
 
 PIECE = 256
 
@@ -75,6 +75,7 @@ class XDER(Rehearsal):
 
     def prepare(self, spec: Spec) -> None:
         only_classification("xder", spec)
+        only_tensors("xder", spec)
         self.classes = classes_per_head(spec)
         super().prepare(spec)
         self.contrasts = spec.transform.augments and len(spec.shape) == 3 and self.contrast > 0

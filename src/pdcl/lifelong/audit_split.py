@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Subset
+from torch.utils.data import Dataset, Subset
 
 from pdcl.errors import UsageError
 from pdcl.storage.disk import reported, write_whole
@@ -61,6 +61,10 @@ def plan_aside(
 
     The same call again sets the same samples aside, and none twice.
     """
+    if not isinstance(samples.inputs, Tensor | Dataset):
+        raise UsageError(
+            f"audit={str(place)!r}: an audit set holds inputs that are one tensor; keep these apart yourself"
+        )
     path = Path(place)
     held = read_audit(path) if (path / SAMPLES).exists() else None
     mask = _chosen(samples, share, _room(held, task, budget, path), seed)

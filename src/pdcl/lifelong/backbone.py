@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from pdcl.errors import UsageError
 from pdcl.lifelong.inputs import fitting
 from pdcl.streams.data import Data, TensorData, everything
+from pdcl.trees import Tree, call, logits_of, split, to
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -28,7 +29,7 @@ def fingerprint(backbone: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def unchanged(learner: Learner) -> Callable[[Tensor], Tensor]:
+def unchanged(learner: Learner) -> Callable[[Tree], Tree]:
     """What turns raw inputs into the learner's own: nothing, or its backbone, if that is still what it was."""
     if learner.backbone is None:
         return lambda raw: raw
@@ -44,14 +45,15 @@ def unchanged(learner: Learner) -> Callable[[Tensor], Tensor]:
 
 
 @torch.no_grad()
-def _through(learner: Learner, raw: Tensor) -> Tensor:
+def _through(learner: Learner, raw: Tree) -> Tensor:
     assert learner.backbone is not None
     learner.backbone.eval()
     device = next((p.device for p in learner.backbone.parameters()), torch.device("cpu"))
     backbone, reading = learner.backbone, learner.reading
 
     def features() -> Tensor:
-        return torch.cat([backbone(reading(part).to(device)).float().cpu() for part in raw.split(CHUNK)])
+        read = [reading(part) if isinstance(part, Tensor) else part for part in split(raw, CHUNK)]
+        return torch.cat([logits_of(call(backbone, to(part, device))).float().cpu() for part in read])
 
     return fitting("backbone", raw, features)
 

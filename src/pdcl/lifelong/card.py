@@ -19,7 +19,7 @@ def card(learner: Learner) -> str:
     about = [
         f"# A model that learned {learner.tasks_learned} tasks",
         f"Method {type(learner).__name__}, network {type(learner.model).__name__} with {size:,} parameters, "
-        f"inputs {spec.shape} {str(spec.dtype).removeprefix('torch.')}, {spec.outputs} outputs.",
+        f"inputs {spec.inputs()}, {spec.outputs} outputs.",
         f"Classes: {', '.join(map(str, spec.labels)) or '–'}",
         "## Tasks",
         *_tasks(learner),

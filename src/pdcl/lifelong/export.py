@@ -38,6 +38,10 @@ def export(learner: Learner, path: Path) -> Path:
         raise UsageError("this learner has learned nothing yet; call learn(x, y) first")
     if path.suffix not in (".onnx", ".pt2"):
         raise UsageError(f"export to {path.name!r}: the name must end in .onnx or .pt2")
+    if learner.spec.leaves:
+        raise UsageError(
+            f"export takes networks of one tensor, and inputs are {learner.spec.inputs()}; use torch.export"
+        )
     example = _example(learner)
     training = learner.model.training
     deployed = Deployed(learner.spec.transform, learner.model).cpu().eval()
@@ -58,7 +62,8 @@ def _example(learner: Learner) -> Tensor:
     spec, store = learner.spec, learner.store
     assert spec is not None
     if store is not None and len(store) > 1:
-        return store["x"][:8].cpu().clone()
+        stored: Tensor = store["x"][:8].cpu().clone()
+        return stored
     return torch.zeros(2, *spec.shape, dtype=spec.dtype)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from pdcl.errors import UsageError
 from pdcl.networks.heads import widen
+from pdcl.trees import Tree, length, take
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -28,7 +29,7 @@ PROBE = 1000
 Grow = Callable[[nn.Module, int], None]
 
 
-def extend_labels(learner: Learner, new: Sequence[Any], probe: Tensor, grow: Grow | None = None) -> None:
+def extend_labels(learner: Learner, new: Sequence[Any], probe: Tree, grow: Grow | None = None) -> None:
     """Make new labels known; the network grows if it has fewer outputs than there are labels then."""
     spec = learner.spec
     assert spec is not None
@@ -39,7 +40,7 @@ def extend_labels(learner: Learner, new: Sequence[Any], probe: Tensor, grow: Gro
     learner.spec = replace(learner.spec, labels=labels)
 
 
-def grow_outputs(learner: Learner, outputs: int, probe: Tensor, grow: Grow | None = None) -> None:
+def grow_outputs(learner: Learner, outputs: int, probe: Tree, grow: Grow | None = None) -> None:
     """Widen the network to `outputs`; `probe` are raw inputs to measure on where memory holds none."""
     spec = learner.spec
     assert spec is not None
@@ -64,15 +65,16 @@ def _set_start(head: nn.Linear, before: int, start: float, name: str) -> None:
     head.bias[before:] = start
 
 
-def starting_output(learner: Learner, new: int, probe: Tensor) -> float:
+def starting_output(learner: Learner, new: int, probe: Tree) -> float:
     """b, from the outputs and losses of stored samples (or of the probe, at an assumed loss)."""
     store = learner.store
     held = store is not None and len(store) > 0
-    x = store["x"][:PROBE] if store is not None and held else probe[:PROBE]
+    some = torch.arange(min(PROBE, len(store) if store is not None and held else length(probe)))
+    x = store.read("x", some) if store is not None and held else take(probe, some)
     outputs = learner.logits(x)
     loss = SMALLEST_LOSS
     if store is not None and held:
-        loss = max(loss, float(learner.losses(outputs, store["y"][:PROBE].to(learner.place)).mean()))
+        loss = max(loss, float(learner.losses(outputs, store.read("y", some).to(learner.place)).mean()))
     total = torch.logsumexp(-outputs.double().logsumexp(1), 0).item() - math.log(len(outputs))
     return max(LOWEST, math.log(GROWN_LOSS * loss / new) - total)
 

@@ -8,14 +8,18 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.streams.checks import BadData
+from pdcl.streams.checks import BadData, check_finite
 from pdcl.streams.task import Spec
+from pdcl.trees import Tree, flatten, leaf_specs
 
 Found = TypeVar("Found")
 
 
-def check_inputs(x: Tensor, spec: Spec) -> None:
-    """Raise BadData unless `x` is (n, *shape) of the dtype that was learned, and finite."""
+def check_inputs(x: Tree, spec: Spec) -> None:
+    """Raise BadData unless `x` is (n, *shape) of the dtype that was learned, or a tree of such, and finite."""
+    if spec.leaves or not isinstance(x, Tensor):
+        _check_tree(x, spec)
+        return
     if tuple(x.shape[1:]) != spec.shape or x.dim() == 0:
         wanted = ", ".join(["n", *map(str, spec.shape)])
         raise BadData(f"x has shape {tuple(x.shape)}; the learner reads ({wanted}), one row per sample")
@@ -25,6 +29,16 @@ def check_inputs(x: Tensor, spec: Spec) -> None:
         bad = ~x.reshape(len(x), -1).isfinite().all(1) if x.numel() else x.isnan()
         if bool(bad.any()):
             raise BadData(f"x: row {int(bad.nonzero()[0])} holds NaN or infinite inputs; drop or fill such rows first")
+
+
+def _check_tree(x: Tree, spec: Spec) -> None:
+    if leaf_specs(x) != spec.expected:
+        now, first = (", ".join(map(str, leaves)) for leaves in (leaf_specs(x), spec.expected))
+        raise BadData(f"x holds {now}; the learner reads {first}, one row per sample")
+    counts = {name: len(leaf) for name, leaf in flatten(x, "x").items()}
+    if len(set(counts.values())) > 1:
+        raise BadData(f"the parts of x have different numbers of rows: {counts}")
+    check_finite(x, "x")
 
 
 def check_labels_apart(known: Iterable[Any], new: Iterable[Any]) -> None:
@@ -39,7 +53,7 @@ def check_labels_apart(known: Iterable[Any], new: Iterable[Any]) -> None:
             )
 
 
-def fitting(network: str, x: Tensor, compute: Callable[[], Found]) -> Found:
+def fitting(network: str, x: Tree, compute: Callable[[], Found]) -> Found:
     """What `compute` gives; an input that the module can't take is an error of ours."""
     try:
         return compute()
@@ -47,4 +61,8 @@ def fitting(network: str, x: Tensor, compute: Callable[[], Found]) -> Found:
         if isinstance(error, UsageError):
             raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"the {network} can't take inputs of shape {tuple(x.shape)} {x.dtype}: {reason}") from error
+        raise UsageError(f"the {network} can't take inputs {_described(x)}: {reason}") from error
+
+
+def _described(x: Tree) -> str:
+    return f"of shape {tuple(x.shape)} {x.dtype}" if isinstance(x, Tensor) else ", ".join(map(str, leaf_specs(x)))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from pdcl.core.objective import outputs_each
 from pdcl.errors import UsageError
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of, unchanged
@@ -24,17 +25,19 @@ from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice
 from pdcl.lifelong.warning import warn_of_broken
 from pdcl.networks import eval_mode
 from pdcl.storage.interrupts import put_off
-from pdcl.streams.checks import check_targets, check_task
-from pdcl.streams.data import Data, everything
-from pdcl.streams.encoding import Encoding, Kind
+from pdcl.streams.checks import FIRST_BATCH, check_targets, check_task
+from pdcl.streams.data import Collate, Data, DatasetData, everything, shaped
+from pdcl.streams.encoding import Encoding, Kind, described
+from pdcl.streams.inputs import tree_of
 from pdcl.streams.labels import encode, in_order, labels_in
-from pdcl.streams.samples import Samples, inputs_of, read
+from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
 from pdcl.training.stated import check_enough, check_single
+from pdcl.trees import Tree, call, conformed, logits_of, take, to
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -62,11 +65,12 @@ def learn(
     audit_share: float = 0.1,
     audit_budget: int | None = None,
     on_violation: str = REPORT,
+    collate: Collate | None = None,
 ) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
     check_single(tolerance)
-    samples = read(x, y, groups, where="x, y", columns=columns)
+    samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     chosen = _stated_schedule(epochs, batch)
     aside = None
     if audit is not None:
@@ -134,11 +138,12 @@ def adopt(
     columns: Any = None,
     transform: Transform | None = None,
     kind: Kind = "classification",
+    collate: Collate | None = None,
 ) -> Entry:
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
-    samples = read(x, y, groups, where="x, y", columns=columns)
+    samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     check_single(tolerance)
     with all_or_nothing(learner) as before:
         if learner.spec is None:
@@ -162,28 +167,30 @@ def adopt(
     return Entry(learner.lineage.entries[-1])
 
 
-def predict(learner: Learner, x: Any) -> Any:
-    """The user's own label of every sample; numbers where targets are numbers."""
+def predict(learner: Learner, x: Any, collate: Collate | None = None) -> Any:
+    """The user's own label of every sample; numbers where targets are numbers; a class for each token."""
     spec = _prepared(learner)
-    inputs = _inputs(learner, x)
+    inputs = _inputs(learner, x, collate)
     check_inputs(inputs, spec)
     scores = learner.evaluated(inputs).cpu()
     if spec.kind == "regression":
         return scores.numpy()
+    if spec.kind == "tokens":
+        return scores.argmax(2 if scores.dim() == 3 else 1).numpy()
     if spec.kind == "multilabel":
         return (scores > 0).numpy()
     best = scores[:, : len(spec.labels)].argmax(1).tolist()
     return np.asarray([spec.labels[index] for index in best])
 
 
-def evaluate(learner: Learner, x: Any, y: Any = None) -> float:
+def evaluate(learner: Learner, x: Any, y: Any = None, collate: Collate | None = None) -> float:
     """The mean score: accuracy for classes."""
     spec = _prepared(learner)
-    samples = read(x, y, where="x, y")
+    samples = read(x, y, where="x, y", collate=collate)
     if not len(samples):
         raise UsageError("there is nothing to evaluate: x and y hold no samples")
     targets = _encoded(samples, spec)
-    inputs = _raw(learner, samples.data(targets))
+    inputs = _raw(learner, _held_to_spec(learner, samples.data(targets)))
     check_inputs(inputs, spec)
     check_targets(targets, spec, "y")
     scores = learner.evaluated(inputs)
@@ -209,9 +216,11 @@ def _task(
     check_labels_apart(spec.labels, new)
     wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
     index = learner.tasks_learned
-    raw = samples.data(_encoded(samples, wider))
+    raw = _held_to_spec(learner, samples.data(_encoded(samples, wider)))
     data = features_of(learner, raw)
-    held = data if test is None else features_of(learner, _test(test, wider))
+    held = data
+    if test is not None:
+        held = features_of(learner, _held_to_spec(learner, _test(test, wider, samples.collate)))
     classes = tuple(torch.unique(raw.targets).tolist()) if spec.kind == "classification" else ()
     task = Task(index, name or str(index), data, held, classes)
     check_task(task, wider)
@@ -230,11 +239,14 @@ def _prepare(
     found = Encoding.of(kind, [samples])
     names = tuple(found.labels if labels is None else labels)
     targets = found.targets(samples.targets, "y") if labels is None else encode(samples.targets, names)
-    outputs = len(names) if kind == "classification" else int(targets.shape[1])
+    outputs = len(names) if kind == "classification" else found.outputs([targets])
     learner.read_with(transform or Transform())
-    first = features_of(learner, samples.data(targets).subset(torch.arange(1))).fetch(torch.zeros(1).long())[0]
+    some = torch.arange(min(len(samples), FIRST_BATCH))
+    first = features_of(learner, samples.data(targets).subset(some)).fetch(some)[0]
     shown = Transform() if learner.backbone is not None else transform or Transform()
-    spec = Spec(tuple(first.shape[1:]), first.dtype, outputs, kind, names, None, shown)
+    shape, dtype, leaves = described(first, shown)
+    first = take(first, some[:1])
+    spec = Spec(shape, dtype, outputs, kind, names, None, shown, leaves)
     width = outputs if isinstance(learner.network, str) else _width(learner.network, spec, first)
     if labels is not None and width != len(names):
         raise UsageError(f"{len(names)} labels for a network with {width} outputs; name every output in order")
@@ -246,11 +258,18 @@ def _prepare(
 
 
 @torch.no_grad()
-def _width(network: nn.Module, spec: Spec, first: Tensor) -> int:
+def _width(network: nn.Module, spec: Spec, first: Tree) -> int:
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
     with eval_mode(network):
-        outputs: Tensor = fitting("network", first, lambda: network(spec.transform(first).to(device)))
+        outputs = fitting("network", first, lambda: logits_of(call(network, to(_seen(spec, first), device))))
+    if spec.kind == "tokens":
+        return outputs_each(outputs, spec.kind)
     return outputs.shape[-1] if outputs.dim() > 1 else 1
+
+
+def _seen(spec: Spec, raw: Tree) -> Tree:
+    """What the network is given of raw inputs: a tensor is normalised, anything else is taken as it is."""
+    return spec.transform(raw) if isinstance(raw, Tensor) else raw
 
 
 def _unknown(spec: Spec, samples: Samples) -> list[Any]:
@@ -263,10 +282,15 @@ def _encoded(samples: Samples, spec: Spec) -> Tensor:
     return Encoding(spec.kind, spec.labels).targets(samples.targets, "y")  # type: ignore[arg-type]
 
 
-def _test(test: Any, spec: Spec) -> Data:
+def _test(test: Any, spec: Spec, collate: Collate | None) -> Data:
     x, y = (test, None) if isinstance(test, Dataset) else test
-    samples = read(x, y, where="test")
+    samples = read(x, y, where="test", collate=collate if isinstance(test, Dataset) else None)
     return samples.data(_encoded(samples, spec))
+
+
+def _held_to_spec(learner: Learner, data: Data) -> Data:
+    """The data in the form of the first task's, unless a backbone stands between them."""
+    return data if learner.backbone is not None else shaped(data, _prepared(learner).expected)
 
 
 def _prepared(learner: Learner) -> Spec:
@@ -275,12 +299,15 @@ def _prepared(learner: Learner) -> Spec:
     return learner.spec
 
 
-def _inputs(learner: Learner, x: Any) -> Tensor:
-    raw = torch.stack([inputs_of(x[i][0]) for i in range(len(x))]) if isinstance(x, Dataset) else inputs_of(x)  # type: ignore[arg-type]
-    return unchanged(learner)(raw)
+def _inputs(learner: Learner, x: Any, collate: Collate | None) -> Tree:
+    if isinstance(x, Dataset):
+        blank = torch.zeros(len(x))  # type: ignore[arg-type]
+        return _raw(learner, DatasetData(x, blank, collate=collate))
+    raw = tree_of(x)
+    return unchanged(learner)(raw if learner.backbone is not None else conformed(raw, _prepared(learner).leaves))
 
 
-def _raw(learner: Learner, data: Data) -> Tensor:
+def _raw(learner: Learner, data: Data) -> Tree:
     return features_of(learner, data).fetch(everything(data))[0]
 
 

@@ -14,6 +14,7 @@ from pdcl.lifelong import rebase as rebasing
 from pdcl.lifelong import save as saving
 from pdcl.lifelong.entry import Entry, newest_promises
 from pdcl.lifelong.lineage import Lineage
+from pdcl.streams.data import Collate
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.learner import Trainable
@@ -63,6 +64,7 @@ class Learner(Trainable):
         directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
         on_violation: what to do where a limit is BROKEN: "report" it, or "rollback", which puts the learner back to
         what it was.
+        x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
 
         Where limits are stated, the entry's `promises` (and the learner's) is the table of what became of them, and
         broken ones are warned of with `pdcl.LimitBroken`.
@@ -87,13 +89,13 @@ class Learner(Trainable):
         """Store what a task has now as its reference: its limit before and after."""
         raise UsageError(f"rebase({name!r}) has no effect: {type(self).__name__} knows no limits")
 
-    def predict(self, x: Any) -> Any:
+    def predict(self, x: Any, collate: Collate | None = None) -> Any:
         """The label of every sample, as the user writes it."""
-        return learning.predict(self, x)
+        return learning.predict(self, x, collate)
 
-    def evaluate(self, x: Any, y: Any = None) -> float:
+    def evaluate(self, x: Any, y: Any = None, collate: Collate | None = None) -> float:
         """The mean score on these samples: accuracy, where there are classes."""
-        return learning.evaluate(self, x, y)
+        return learning.evaluate(self, x, y, collate)
 
     def save(self, path: str | Path) -> Path:
         """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten."""

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from pdcl.lifelong.entry import ADOPTED, LEARNED
-from pdcl.promises.promise import BROKEN, NEW, NOT_LEARNED
 from pdcl.streams.data import Data, everything
+from pdcl.streams.encoding import leaf_parts
 from pdcl.streams.hashes import CHUNK, data_hashes, name_hashes, new_key
 from pdcl.streams.task import Spec, Task
+from pdcl.trees import flatten
 
 # Of past entries only the worst broken tolerances are kept, so that an entry's size doesn't grow with the tasks.
 WORST = 5
-# The same of their tables of limits: so many rows tell a life of years, and a life of a thousand tasks stays small.
-MOST_ROWS = 100
+ROWS = 12
 
 
 class Hashes:
@@ -162,25 +162,17 @@ def _with_settings(entry: dict[str, Any], known: list[dict[str, Any]]) -> dict[s
 
 
 def _shortened(result: dict[str, Any]) -> dict[str, Any]:
-    """The result of a past entry, of a size that doesn't grow with the number of tasks."""
-    if result.get("promises") is not None:
-        result = {**result, "promises": _thinned(result["promises"])}
+    """What stays of a result once a newer one is there: of many tasks those that are worst off."""
+    table = result.get("promises")
+    if table is not None and len(table["rows"]) > ROWS:
+        rows = table["rows"]
+        worst = sorted(range(len(rows)), key=lambda k: -(rows[k]["over"] or 0.0))[:ROWS]
+        result = {**result, "promises": {**table, "rows": [rows[k] for k in sorted(worst)]}}
     over = result.get("over_tolerance", [])
     if len(over) <= WORST:
         return result
     worst = sorted(over, key=lambda each: each["tolerance"] - each["reached"])[:WORST]
     return {**result, "over_tolerance": worst, "over_tolerance_tasks": len(over)}
-
-
-def _thinned(table: dict[str, Any]) -> dict[str, Any]:
-    """A table of at most MOST_ROWS rows: what is broken or new first, then the oldest; how many were left out."""
-    rows = table["rows"]
-    if len(rows) <= MOST_ROWS:
-        return table
-    dear = [row["verdict"] in (BROKEN, NOT_LEARNED) or row["kind"] == NEW for row in rows]
-    ranked = sorted(range(len(rows)), key=lambda place: (not dear[place], place))
-    kept = sorted(ranked[:MOST_ROWS])
-    return {**table, "rows": [rows[place] for place in kept], "left_out": len(rows) - MOST_ROWS}
 
 
 def class_counts(targets: Tensor, spec: Spec) -> dict[str, int]:
@@ -196,6 +188,7 @@ def content_hash(data: Data) -> str:
     digest = hashlib.sha256()
     for index in everything(data).split(CHUNK):
         x, y = data.fetch(index)
-        digest.update(x.contiguous().numpy().tobytes())
-        digest.update(y.contiguous().numpy().tobytes())
+        for leaf in (*(leaf for _, leaf in sorted(flatten(x).items())), y):
+            for part in leaf_parts(leaf):
+                digest.update(part)
     return f"sha256:{digest.hexdigest()}"

@@ -19,6 +19,7 @@ from pdcl.storage.serialize import as_parts
 from pdcl.storage.vault import PREVIOUS, Vault
 from pdcl.streams.task import Spec
 from pdcl.streams.transform import Transform
+from pdcl.trees import LeafSpec
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -116,7 +117,17 @@ def spec_as_json(spec: Spec) -> dict[str, Any]:
         "labels": list(spec.labels),
         "heads": None if spec.heads is None else [list(head) for head in spec.heads],
         "transform": transform_as_json(spec.transform),
+        **({"leaves": [_leaf_as_json(leaf) for leaf in spec.leaves]} if spec.leaves else {}),
     }
+
+
+def _leaf_as_json(leaf: LeafSpec) -> list[Any]:
+    return [leaf.name, list(leaf.shape), str(leaf.dtype).removeprefix("torch."), leaf.ragged]
+
+
+def _leaf_from_json(saved: list[Any]) -> LeafSpec:
+    name, shape, dtype, ragged = saved
+    return LeafSpec(str(name), tuple(map(int, shape)), DTYPES[dtype], bool(ragged))
 
 
 def spec_from_json(saved: dict[str, Any], transform: Transform | None = None) -> Spec:
@@ -129,6 +140,7 @@ def spec_from_json(saved: dict[str, Any], transform: Transform | None = None) ->
         tuple(saved["labels"]),
         None if heads is None else tuple(tuple(map(int, head)) for head in heads),
         transform_from_json(saved["transform"], transform),
+        tuple(_leaf_from_json(leaf) for leaf in saved.get("leaves", ())),
     )
 
 

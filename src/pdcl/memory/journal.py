@@ -15,7 +15,8 @@ from torch import Tensor
 
 from pdcl.storage.interrupts import put_off
 
-# Columns that methods only write by `write` and `keep`. A method may edit others in place, through a view.
+# Columns that methods only write by `write` and `keep`, with all their leaves (`x.input_ids`). A method may edit others
+# in place, through a view.
 BY_ROW = ("x", "y", "task", "id")
 STRIP = 2**22
 
@@ -37,7 +38,7 @@ class Journal:
 
     def handed_out(self, name: str, column: Tensor) -> None:
         """A view of this column leaves memory: whoever has it may edit it, unseen."""
-        if name not in BY_ROW and name not in self._whole and column is self.columns.get(name):
+        if name.partition(".")[0] not in BY_ROW and name not in self._whole and column is self.columns.get(name):
             self._steps.append(partial(_put, column, slice(0, self._owned), column[: self._owned].clone()))
             self._whole.add(name)
 

@@ -55,6 +55,10 @@ class Reservoir:
         self.numbers += numbers.tolist()
         self.slots += slots.tolist()
 
+    def forget_decisions(self) -> None:
+        """The capacity has changed: what was decided ahead for the old one is decided anew."""
+        self.decided, self.numbers, self.slots = self.seen, [], []
+
     def state_dict(self) -> dict[str, Any]:
         return {"seen": self.seen, "decided": self.decided, "numbers": self.numbers[:], "slots": self.slots[:]}
 

@@ -1,66 +1,74 @@
-"""The bounded store of past samples: one preallocated tensor per column, rows 0..size−1 in use.
+"""The bounded store of past samples: columns by name, rows 0..size−1 in use.
 
-A column keeps the dtype of what is put into it (uint8 images stay uint8). All operations are vectorised over
-rows; nothing grows beyond the bound, which is a number of samples or a number of bytes.
+A value of a row is a tensor, sequences (`Ragged`), or a tuple or dict of these, which takes one column per leaf:
+`x.input_ids`, `x.attention_mask`. A column keeps the dtype of what is put into it (uint8 images stay uint8). All
+operations are vectorised over rows. What is allocated follows what is held, up to the bound, which is a number of
+samples or a number of bytes.
 """
 
 from __future__ import annotations
 
-import re
+import copy
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pdcl.duality.selection import ring_slots
 from pdcl.errors import UsageError
-from pdcl.memory.journal import Journal, strips
+from pdcl.memory.bound import parse_bound
+from pdcl.memory.columns import Column, Rows, Sequences, column_for, saved_leaves
+from pdcl.memory.journal import Journal
 from pdcl.memory.reservoir import Reservoir
+from pdcl.memory.ring import Ring
+from pdcl.trees import Leaf, Tree, flatten, length, take, unflatten
 
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _PERMUTE_UP_TO = 4096
-
-
-def parse_bound(bound: int | str) -> tuple[int | None, int | None]:
-    """A bound as (samples, bytes), one of them None: `500`, `"500"`, `"64MB"`, `"1.5GiB"`."""
-    text = str(bound).strip()
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?i?B)?", text, re.IGNORECASE)
-    unit = match[2].upper() if match and match[2] else None
-    if not match or (unit is None and not match[1].isdigit()):
-        raise UsageError(f"memory={bound!r} is neither a number of samples (500) nor of bytes ('64MB')")
-    if float(match[1]) == 0:
-        raise UsageError(f"memory={bound!r} holds nothing; give at least one sample per task")
-    if unit is None:
-        return int(match[1]), None
-    return None, int(float(match[1]) * _UNITS[unit])
+# One part in so many of a bound in bytes stays free beside sequences: where new ones go before old ones are cleared.
+SPARE = 16
 
 
 class Memory:
-    """At most `bound` samples (or bytes) with columns `x`, `y`, `task`, `id` and whatever a method adds."""
+    """At most `bound` samples (or bytes) with columns `x`, `y`, `task`, `id` and whatever a method adds.
+
+    Sequences have no fixed size, so under a bound in bytes the capacity follows from the first rows' mean size, and
+    shrinks where longer ones come: then samples are dropped, of a reservoir at random, else evenly in their order.
+    """
 
     def __init__(self, bound: int | str, device: torch.device | str = "cpu") -> None:
         self._samples, self._bytes = parse_bound(bound)
         self.bound = bound
         self.device = torch.device(device)
-        self.columns: dict[str, Tensor] = {}
+        self.columns: dict[str, Column] = {}
         self.size = 0
         self.reservoir = Reservoir()
-        self._ring: Tensor | None = None
-        self._ring_counters: Tensor | None = None
+        self._ring: Ring | None = None
         self._journal: Journal | None = None
 
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, column: str) -> Tensor:
-        """The rows in use of one column (a view)."""
-        if self._journal is not None:
-            self._journal.handed_out(column, self.columns[column])
-        return self.columns[column][: self.size]
+    def __getitem__(self, column: str) -> Tree:
+        """The rows in use; of a tensor a view."""
+        found = self.columns.get(column)
+        if found is None:
+            return unflatten({name: leaf.used(self.size) for name, leaf in self._branches(column).items()})
+        if self._journal is not None and isinstance(found, Rows):
+            self._journal.handed_out(column, found.data)
+        return found.used(self.size)
 
-    def read(self, column: str, slots: Tensor) -> Tensor:
-        """A copy of these rows of one column; the quickest way for a few."""
-        return self.columns[column].index_select(0, slots.to(self.device))
+    def read(self, column: str, slots: Tensor) -> Tree:
+        """A copy of these rows; the quickest way for a few."""
+        found = self.columns.get(column)
+        if found is not None:
+            return found.read(slots)
+        return unflatten({name: leaf.read(slots) for name, leaf in self._branches(column).items()})
+
+    def _branches(self, column: str) -> dict[str, Column]:
+        start = f"{column}."
+        found = {name[len(start) :]: leaf for name, leaf in self.columns.items() if name.startswith(start)}
+        if not found:
+            raise KeyError(column)
+        return found
 
     @property
     def capacity(self) -> int:
@@ -75,68 +83,118 @@ class Memory:
 
     @property
     def nbytes(self) -> int:
-        return sum(column.numel() * column.element_size() for column in self.columns.values())
+        """What is allocated."""
+        return sum(column.nbytes for column in self.columns.values())
 
-    def allocate(self, **rows: Tensor) -> None:
-        """Reserve the columns, shaped like `rows` (n × …), if that hasn't happened yet."""
-        if self.columns:
-            self._check(rows)
-            return
-        if self._samples is None:
-            assert self._bytes is not None
-            each = sum(value[:1].numel() * value.element_size() for value in rows.values())
-            self._samples = self._bytes // each
-            if self._samples == 0:
-                raise UsageError(f"memory={self.bound!r} can't hold one sample: each takes {each} bytes")
-        for name, value in rows.items():
-            self.columns[name] = torch.zeros((self._samples, *value.shape[1:]), dtype=value.dtype, device=self.device)
+    @property
+    def stored(self) -> int:
+        """What the samples in it take, in bytes."""
+        return sum(column.stored(self.size) for column in self.columns.values())
 
-    def _check(self, rows: dict[str, Tensor]) -> None:
-        if rows.keys() != self.columns.keys():
-            raise UsageError(f"memory has columns {sorted(self.columns)}, got rows with {sorted(rows)}")
-        for name, value in rows.items():
-            column = self.columns[name]
-            if value.shape[1:] != column.shape[1:] or value.dtype != column.dtype:
-                raise UsageError(
-                    f"memory column {name!r} holds {tuple(column.shape[1:])} {column.dtype}, "
-                    f"got {tuple(value.shape[1:])} {value.dtype}; give every task the same shape and dtype"
-                )
+    def allocate(self, **rows: Tree) -> None:
+        """Make the columns, shaped like `rows` (n × …), if that hasn't happened yet."""
+        self._leaves(rows)
 
-    def write(self, slots: Tensor, **rows: Tensor) -> None:
-        """Put rows into these slots; slots beyond `size` must continue it without a gap."""
-        self.allocate(**rows)
+    def _leaves(self, rows: dict[str, Tree]) -> dict[str, Leaf]:
+        """Rows by column, after making the columns or checking against them."""
+        leaves = {name: leaf for column, tree in rows.items() for name, leaf in flatten(tree, column).items()}
+        if not self.columns:
+            columns = {name: column_for(leaf, self.device) for name, leaf in leaves.items()}
+            if self._samples is None:
+                self._samples = self._fitting(columns, leaves)
+            self.columns = columns
+        elif leaves.keys() != self.columns.keys():
+            raise UsageError(f"memory has columns {sorted(self.columns)}, got rows with {sorted(leaves)}")
+        for name, leaf in leaves.items():
+            self.columns[name].check(name, leaf)
+        return leaves
+
+    def _fitting(self, columns: dict[str, Column], leaves: dict[str, Leaf]) -> int:
+        """How many such samples the bytes hold."""
+        assert self._bytes is not None
+        each = sum(column.row_bytes(leaves[name]) for name, column in columns.items())
+        if self._bytes < each:
+            raise UsageError(f"memory={self.bound!r} can't hold one sample: each takes {each} bytes")
+        return self._bytes // each
+
+    def write(self, slots: Tensor, **rows: Tree) -> None:
+        """Put rows into these slots, which are distinct; slots beyond `size` must continue it without a gap."""
+        self._put(slots, self._leaves(rows))
+        self._hold_bytes()
+
+    def _put(self, slots: Tensor, leaves: dict[str, Leaf]) -> None:
         if len(slots) == 0:
             return
+        size = self.size if self.size == self.capacity else max(self.size, int(slots.max()) + 1)
+        for column in self.columns.values():
+            column.reserve(size, self.capacity)
         if self._journal is not None:
-            self._journal.overwritten(self.columns, slots)
-        for name, value in rows.items():
-            self.columns[name][slots] = value.to(self.device)
-        if self.size < self.capacity:
-            self.size = max(self.size, int(slots.max()) + 1)
+            self._journal.overwritten(self._tensors(), slots)
+        for name, leaf in leaves.items():
+            self.columns[name].write(slots, leaf)  # type: ignore[arg-type]
+        self.size = size
 
-    def append(self, **rows: Tensor) -> None:
+    def _tensors(self) -> dict[str, Tensor]:
+        """The columns whose rows a journal notes; sequences go back by their starts and lengths."""
+        return {name: column.data for name, column in self.columns.items() if isinstance(column, Rows)}
+
+    def append(self, **rows: Tree) -> None:
         """Add rows behind those in use."""
-        self.allocate(**rows)
-        count = len(next(iter(rows.values())))
+        leaves = self._leaves(rows)
+        count = len(next(iter(leaves.values())))
         if self.size + count > self.capacity:
             raise UsageError(f"{count} more samples don't fit: {self.size} of {self.capacity} are in use")
-        self.write(torch.arange(self.size, self.size + count), **rows)
+        self._put(torch.arange(self.size, self.size + count), leaves)
+        self._hold_bytes()
 
     def keep(self, slots: Tensor) -> None:
         """Keep only these rows, in this order."""
-        slots = slots.to(self.device)
         if self._journal is not None:
-            self._journal.kept(self.columns, slots)
-        else:
-            for column in self.columns.values():
-                for strip in strips(column):
-                    strip[: len(slots)] = strip.index_select(0, slots)
+            self._journal.kept(self._tensors(), slots.to(self.device))
+        for column in self.columns.values():
+            if self._journal is None or isinstance(column, Sequences):
+                column.keep(slots)
         self.size = len(slots)
 
-    def replace(self, slots: Tensor, **rows: Tensor) -> None:
+    def replace(self, slots: Tensor, **rows: Tree) -> None:
         """Keep these rows in this order, and put `rows` behind them."""
         self.keep(slots)
         self.append(**rows)
+
+    def _hold_bytes(self, generator: torch.Generator | None = None) -> None:
+        """Drop samples until the rest fits into the bytes that bound it, and allocate no more than those."""
+        if self._bytes is None:
+            return
+        sequences = [column for column in self.columns.values() if isinstance(column, Sequences)]
+        most = self._bytes - self._bytes // SPARE if sequences else self._bytes
+        while (stored := self.stored) > most:
+            if self.size < 2:
+                raise UsageError(f"memory={self.bound!r} can't hold one sample: this one takes {stored} bytes")
+            self._lower_capacity(min(self.size - 1, self.size * most // stored), generator)
+        if self.nbytes > self._bytes:
+            self._release(sequences, self._bytes)
+
+    def _release(self, sequences: list[Sequences], most: int) -> None:
+        """Allocate what is stored; sequences share what the bytes leave, so that few writes have to move them."""
+        for column in sequences:
+            column.spare(0)
+        if self.nbytes > most:
+            for each in self.columns.values():
+                each.shrink(self.size)
+        left = most - self.nbytes
+        for column in sequences:
+            column.spare(left // len(sequences))
+
+    def _lower_capacity(self, capacity: int, generator: torch.Generator | None) -> None:
+        """Hold no more than `capacity` from now on: of rings the newest, else at random; evenly without a generator."""
+        self._samples = capacity
+        self.reservoir.forget_decisions()
+        if self._ring is not None:
+            self.start_ring(len(self._ring.counters))
+        elif self.size > capacity and generator is not None:
+            self.keep(torch.randperm(self.size, generator=generator)[:capacity].sort().values)
+        elif self.size > capacity:
+            self.keep(torch.linspace(0, self.size - 1, capacity).long())
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """min(n, size) distinct slots, uniformly. The cost doesn't depend on the size."""
@@ -153,60 +211,62 @@ class Memory:
         """How many samples the reservoir was offered."""
         return self.reservoir.seen
 
-    def add_reservoir(self, generator: torch.Generator, **rows: Tensor) -> None:
+    def add_reservoir(self, generator: torch.Generator, **rows: Tree) -> None:
         """Offer rows in order to a reservoir: each row ever offered is held with the same probability."""
         if not self.columns:
             self.allocate(**rows)
-        kept = self.reservoir.offer(len(next(iter(rows.values()))), self.capacity, generator)
+        kept = self.reservoir.offer(length(next(iter(rows.values()))), self.capacity, generator)
         if kept is not None:
             positions, slots = kept
-            self.write(slots, **{name: value[positions] for name, value in rows.items()})
+            self._put(slots, self._leaves({name: take(tree, positions) for name, tree in rows.items()}))
+            self._hold_bytes(generator)
 
     def start_ring(self, groups: int) -> None:
         """Share the capacity evenly among `groups` first-in-first-out rings, keeping the newest of each held group.
 
-        Rows need a column `group`. Call again when more groups are known.
+        Call again when more groups are known.
         """
         quota = self.capacity // groups
         if quota == 0:
             raise UsageError(f"memory={self.bound!r} is smaller than the {groups} classes it must hold; enlarge it")
-        table = torch.full((groups * quota,), -1, dtype=torch.long)
-        counters = torch.zeros(groups, dtype=torch.long)
-        if self.size:
-            assert self._ring is not None
-            assert self._ring_counters is not None
-            newest = _newest_of_each(self._ring, self._ring_counters, quota)
-            self.keep(torch.cat(newest))
-            start = 0
-            for group, slots in enumerate(newest):
-                table[group * quota : group * quota + len(slots)] = torch.arange(start, start + len(slots))
-                counters[group] = len(slots)
-                start += len(slots)
-        self._ring, self._ring_counters = table, counters
+        if not self.size:
+            self._ring = Ring(groups, quota)
+            return
+        assert self._ring is not None
+        self._ring, kept = self._ring.restarted(groups, quota)
+        self.keep(kept)
 
-    def add_ring(self, groups: Tensor, **rows: Tensor) -> None:
+    def add_ring(self, groups: Tensor, **rows: Tree) -> None:
         """Put each row into its group's ring, over the oldest of that group once the ring is full."""
-        if self._ring is None or self._ring_counters is None:
+        if self._ring is None:
             raise UsageError("a ring memory needs start_ring(groups) first")
         self.allocate(**rows)
-        quota = len(self._ring) // len(self._ring_counters)
-        kept, places, self._ring_counters = ring_slots(groups.cpu(), self._ring_counters, quota)
-        fresh = places[self._ring[places] < 0]
-        self._ring[fresh] = torch.arange(self.size, self.size + len(fresh))
-        self.write(self._ring[places], **{name: value[kept] for name, value in rows.items()})
+        kept, slots = self._ring.offer(groups.cpu(), self.size)
+        self.write(slots, **{name: take(tree, kept) for name, tree in rows.items()})
 
-    def widen(self, column: str, more: Tensor) -> None:
-        """Give the rows of a column more entries along their first dimension: `more` is size × k × …"""
-        old = self.columns[column]
-        wide = torch.cat([old, old.new_zeros(len(old), *more.shape[1:])], 1)
-        wide[: self.size, old.shape[1] :] = more.to(wide)
-        self.columns[column] = wide
+    def widen(self, column: str, more: Tensor, generator: torch.Generator | None = None) -> None:
+        """Give the rows of a column more entries along their first dimension: `more` is size × k × …
 
-    def join_column(self, column: str, values: Tensor) -> None:
-        """Add a column to the rows in use."""
-        whole = torch.zeros((self.capacity, *values.shape[1:]), dtype=values.dtype, device=self.device)
-        whole[: self.size] = values.to(self.device)
-        self.columns[column] = whole
+        Where bytes bound it fewer samples fit then; those of a reservoir are dropped by the generator.
+        """
+        wide = self.columns[column]
+        assert isinstance(wide, Rows)
+        wide.widen(more)
+        self._fit_wider_rows(generator)
+
+    def join_column(self, column: str, values: Tensor, generator: torch.Generator | None = None) -> None:
+        """Add a column to the rows in use; where bytes bound it fewer samples fit then, as in `widen`."""
+        joined = Rows(values, self.device)
+        joined.reserve(self.size, self.capacity)
+        joined.write(torch.arange(self.size), values)
+        self.columns[column] = joined
+        self._fit_wider_rows(generator)
+
+    def _fit_wider_rows(self, generator: torch.Generator | None) -> None:
+        each = sum(held.row_bytes() for held in self.columns.values())
+        if self._bytes is not None and self._bytes // each < self.capacity:
+            self._lower_capacity(self._bytes // each, generator)
+        self._hold_bytes(generator)
 
     def counts(self, tasks: int) -> list[int]:
         """How many samples of each task are held."""
@@ -218,19 +278,21 @@ class Memory:
     def snapshot(self) -> Journal:
         """Remember what is held now, without copying it. Until `restore` or `release` changes are noted."""
         rest = {
+            "columns": [(name, column, column.mark()) for name, column in self.columns.items()],
             "samples": self._samples,
-            "ring": None if self._ring is None else self._ring.clone(),
-            "counters": None if self._ring_counters is None else self._ring_counters.clone(),
+            "ring": copy.deepcopy(self._ring),
             "reservoir": self.reservoir.state_dict(),
         }
-        self._journal = Journal(self.columns, self.size, rest)
+        self._journal = Journal(self._tensors(), self.size, rest)
         return self._journal
 
     def restore(self, before: Journal) -> None:
         """Hold again what was held when the snapshot was taken."""
         before.undo()
-        self.columns, self.size, self._samples = dict(before.columns), before.size, before.rest["samples"]
-        self._ring, self._ring_counters = before.rest["ring"], before.rest["counters"]
+        for _, column, mark in before.rest["columns"]:
+            column.go_back(mark)
+        self.columns = {name: column for name, column, _ in before.rest["columns"]}
+        self.size, self._samples, self._ring = before.size, before.rest["samples"], before.rest["ring"]
         self.reservoir.load_state_dict(before.rest["reservoir"])
         self._journal = None
 
@@ -239,44 +301,40 @@ class Memory:
         self._journal = None
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = {name: self[name].clone() for name in self.columns}
-        ring = {} if self._ring is None else {"table": self._ring, "counters": self._ring_counters}
+        columns: dict[str, Tensor] = {}
+        for name, column in self.columns.items():
+            columns |= column.state(name, self.size)
         return {
-            "columns": state,
-            "ring": ring,
+            "columns": columns,
+            "ring": {} if self._ring is None else self._ring.state_dict(),
             "reservoir": self.reservoir.state_dict(),
             "samples": self._samples,
             "bound": str(self.bound),
         }
 
-    def _check_size(self, samples: int | None, columns: dict[str, Tensor]) -> None:
-        """A state may not ask for more than the bound allows."""
-        own, most = parse_bound(self.bound)
-        each = sum(value[:1].numel() * value.element_size() for value in columns.values())
-        held = max((len(value) for value in columns.values()), default=0)
-        fits = samples == own if most is None else samples is None or (0 <= samples * max(each, 1) <= most)
-        if not fits or held > (samples or 0):
-            raise UsageError(f"the saved memory holds {held} of {samples} samples, which memory={self.bound} doesn't")
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a saved state; one that asks for more than the bound allows is refused."""
         if str(self.bound) != state["bound"]:
             raise UsageError(f"the saved memory is bounded by {state['bound']}, this one by {self.bound}")
-        self._check_size(state["samples"], state["columns"])
-        self._samples, self.size, self.columns = state["samples"], 0, {}
-        self.reservoir.load_state_dict(state.get("reservoir") or {"seen": state["seen"]})
-        if state["columns"]:
-            self.allocate(**state["columns"])
-            self.write(torch.arange(len(state["columns"]["x"])), **state["columns"])
-        ring = state.get("ring") or {}
-        self._ring, self._ring_counters = ring.get("table"), ring.get("counters")
+        leaves, samples = saved_leaves(state["columns"]), state["samples"]
+        fresh = Memory(self.bound, self.device)
+        held = len(next(iter(leaves.values()))) if leaves else 0
+        fresh._take_capacity(samples, leaves, held)
+        fresh.reservoir.load_state_dict(state.get("reservoir") or {"seen": state["seen"]})
+        if leaves:
+            fresh._put(torch.arange(held), fresh._leaves(dict(leaves)))
+        if ring := state.get("ring") or {}:
+            fresh._ring = Ring.from_state(ring, fresh.size)
+        fresh._hold_bytes()
+        self.__dict__.update(fresh.__dict__)
 
-
-def _newest_of_each(table: Tensor, counters: Tensor, quota: int) -> list[Tensor]:
-    """Slots of the newest `quota` rows of each ring, oldest first."""
-    old = len(table) // len(counters)
-    newest = []
-    for group, count in enumerate(counters.tolist()):
-        held = min(count, old)
-        order = torch.arange(count - held, count) % old
-        newest.append(table[group * old + order][max(0, held - quota) :])
-    return newest
+    def _take_capacity(self, samples: int | None, leaves: dict[str, Leaf], held: int) -> None:
+        """Set the saved capacity, if the bound allows it for such rows."""
+        smallest = sum(column_for(leaf, self.device).row_bytes() for leaf in leaves.values())
+        if self._bytes is None:
+            fits = samples == self._samples
+        else:
+            fits = samples is None or 0 <= samples * max(smallest, 1) <= self._bytes
+        if not fits or held > (samples or 0):
+            raise UsageError(f"the saved memory holds {held} of {samples} samples, which memory={self.bound} doesn't")
+        self._samples = samples

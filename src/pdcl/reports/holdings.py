@@ -33,7 +33,10 @@ class Holdings:
 
 
 def read_holdings(run: Path, root: Path | None = None) -> Holdings | None:
-    """The snapshot of a run; None where it has none. A damaged one is a RecordError."""
+    """The snapshot of a run; None where it has none, or holds inputs of several parts, which have no picture.
+
+    A damaged one is a RecordError.
+    """
     from safetensors.numpy import load
 
     path = run / FILE
@@ -47,7 +50,8 @@ def read_holdings(run: Path, root: Path | None = None) -> Holdings | None:
     if len(content) > LARGEST:
         raise RecordError(f"{path} is larger than {LARGEST >> 20} MB", path)
     try:
-        return _checked(load(content))
+        columns = load(content)
+        return None if any(name.startswith(("x.", "x:", "y:")) for name in columns) else _checked(columns)
     except Exception as error:
         raise RecordError(f"{path} is no snapshot of a memory: {error}", path) from error
 

@@ -68,9 +68,7 @@ def _note(entry: dict[str, Any]) -> str:
     if table is None:
         return ""
     counts = Counter(row.verdict for row in table)
-    hidden = result["promises"].get("left_out", 0)
-    told = [f"{count} {verdict}" for verdict, count in counts.items()]
-    return ", ".join([*told, f"{hidden} more that are not kept"] if hidden else told)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
 def _written(value: float | None, unit: str) -> str:

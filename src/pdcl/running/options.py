@@ -12,7 +12,7 @@ from typing import Any
 
 from pdcl.errors import UsageError
 from pdcl.learners.catalog import Method
-from pdcl.memory.store import parse_bound
+from pdcl.memory.bound import parse_bound
 from pdcl.running.auto import auto
 from pdcl.running.presets import layers, tables
 from pdcl.streams.task import Stream

@@ -12,6 +12,7 @@ from pdcl.networks import eval_mode
 from pdcl.storage.disk import reported, write_whole
 from pdcl.storage.serialize import tensor_bytes
 from pdcl.training.learner import EVALUATION_BATCH
+from pdcl.trees import Tree, split, to
 
 SNAPSHOT = "memory.safetensors"
 COLUMNS = ("x", "y", "task", "id", "dual")
@@ -28,7 +29,10 @@ def snapshot(learner: Learner) -> dict[str, Tensor]:
     """x, y, task, id, dual (0 where a method has none) and what the last layer sees, one row per stored sample."""
     store = learner.store
     assert store is not None
-    held = {name: store[name] for name in COLUMNS if name in store.columns}
+    held: dict[str, Tensor] = {}
+    for name, column in store.columns.items():
+        if name.partition(".")[0] in COLUMNS:
+            held |= column.state(name, len(store))
     held.setdefault("dual", torch.zeros(len(store)))
     if callable(getattr(learner.model, "features", None)):
         held["features"] = _features(learner, store["x"])
@@ -36,6 +40,7 @@ def snapshot(learner: Learner) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def _features(learner: Learner, x: Tensor) -> Tensor:
+def _features(learner: Learner, x: Tree) -> Tensor:
     with eval_mode(learner.model):
-        return torch.cat([learner.features(part.to(learner.place)).float() for part in x.split(EVALUATION_BATCH)])
+        parts = split(x, EVALUATION_BATCH)
+        return torch.cat([learner.features(to(part, learner.place)).float() for part in parts])

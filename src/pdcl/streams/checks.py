@@ -9,11 +9,15 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.streams.data import Data, TensorData
+from pdcl.ragged import Ragged
+from pdcl.streams.data import Data, DatasetData, TensorData
 from pdcl.streams.task import Spec, Stream, Task
+from pdcl.trees import Leaf, Tree, flatten, leaf_specs
 
 CHUNK_ELEMENTS = 1 << 22
 FIRST_BATCH = 32
+IGNORED = -100
+UNEQUAL = "; for sequences that happen to be of one length there, give pdcl.Ragged.of(sequences)"
 
 
 class BadData(UsageError):
@@ -45,37 +49,77 @@ def check_data(data: Data, spec: Spec, where: str) -> None:
     if len(data) == 0:
         raise BadData(f"{where} are empty; leave the task out or give it samples")
     x, _ = data.fetch(torch.arange(min(FIRST_BATCH, len(data))))
+    _check_inputs(x, spec, where)
+    if isinstance(data, DatasetData):
+        data.fetch(torch.arange(1))
+    check_targets(data.targets, spec, where)
+    if isinstance(data, TensorData):
+        check_finite(data.x, where, data.rows)
+    else:
+        check_finite(x, where)
+
+
+def _check_inputs(x: Tree, spec: Spec, where: str) -> None:
+    if spec.leaves or not isinstance(x, Tensor):
+        found = leaf_specs(x)
+        if found != spec.expected:
+            late = any(leaf.ragged for leaf in found) and not any(leaf.ragged for leaf in spec.expected)
+            now, first = (", ".join(map(str, leaves)) for leaves in (found, spec.expected))
+            raise BadData(f"{where} have inputs {now}; the stream's first task has {first}{UNEQUAL if late else ''}")
+        return
     if tuple(x.shape[1:]) != spec.shape:
         raise BadData(f"{where} have inputs of shape {tuple(x.shape[1:])}; the stream's first task has {spec.shape}")
     if x.dtype != spec.dtype:
         raise BadData(f"{where} are {x.dtype}; the stream's first task is {spec.dtype}. Convert one of them")
-    check_targets(data.targets, spec, where)
-    _check_finite(data if isinstance(data, TensorData) else TensorData(x, data.targets[: len(x)]), where)
 
 
 def check_targets(targets: Tensor, spec: Spec, where: str) -> None:
     """Raise `BadData` unless `targets` are head indices, or finite numbers of the declared width."""
-    if spec.kind != "classification":
-        if targets.dim() != 2 or targets.shape[1] != spec.outputs:
+    if spec.kind == "tokens":
+        _check_tokens(targets, spec, where)
+    elif spec.kind != "classification":
+        if targets.dim() < 2 or (spec.kind == "multilabel" and targets.dim() > 2) or targets.shape[1] != spec.outputs:
             raise BadData(f"{where} have targets of shape {tuple(targets.shape)}; {spec.outputs} a sample are declared")
         if not bool(targets.isfinite().all()):
-            row = int((~targets.isfinite()).any(1).nonzero()[0])
+            row = int((~targets.isfinite()).flatten(1).any(1).nonzero()[0])
             raise BadData(f"{where}: the target of row {row} is not finite")
     elif int(targets.min()) < 0 or int(targets.max()) >= spec.outputs:
         row = int(((targets < 0) | (targets >= spec.outputs)).nonzero()[0])
         raise BadData(f"{where}: row {row} has class {int(targets[row])}; the head has {spec.outputs} outputs")
 
 
-def _check_finite(data: TensorData, where: str) -> None:
+def _check_tokens(targets: Leaf, spec: Spec, where: str) -> None:
+    values = targets.values if isinstance(targets, Ragged) else targets
+    wrong = values[((values < 0) & (values != IGNORED)) | (values >= spec.outputs)]
+    if len(wrong):
+        rule = f"the head has {spec.outputs} outputs, and {IGNORED} is ignored"
+        raise BadData(f"{where}: a token has class {int(wrong[0])}; {rule}")
+
+
+def check_finite(x: Tree, where: str, rows: Tensor | None = None) -> None:
+    """Raise `BadData` where these rows (None: all) hold NaN or an infinite number."""
+    for name, leaf in flatten(x).items():
+        place = f"{where}, {name}" if name else where
+        if isinstance(leaf, Ragged):
+            _check_sequences(leaf, place)
+        elif leaf.is_floating_point():
+            _check_rows(leaf, rows, place)
+
+
+def _check_sequences(leaf: Ragged, where: str) -> None:
+    bad = ~leaf.values.reshape(len(leaf.values), -1).isfinite().all(1)
+    if bool(bad.any()):
+        row = int((leaf.lengths.cumsum(0) <= int(bad.nonzero()[0])).sum())
+        raise BadData(f"{where}: row {row} holds NaN or infinite inputs; drop or fill such rows first")
+
+
+def _check_rows(leaf: Tensor, rows: Tensor | None, where: str) -> None:
     """Chunk by chunk, so that the check costs little memory."""
-    if not data.x.is_floating_point():
-        return
-    rows = max(1, CHUNK_ELEMENTS // max(1, data.x[0].numel()))
-    for positions in torch.split(torch.arange(len(data)), rows):
-        x, _ = data.fetch(positions)
-        bad = ~x.flatten(1).isfinite().all(1)
+    chunk = max(1, CHUNK_ELEMENTS // max(1, leaf[0].numel()))
+    for positions in torch.split(torch.arange(len(leaf)) if rows is None else rows, chunk):
+        bad = ~leaf.index_select(0, positions).reshape(len(positions), -1).isfinite().all(1)
         if bool(bad.any()):
-            row = int(positions[bad][0] if data.rows is None else data.rows[positions[bad][0]])
+            row = int(positions[bad][0])
             raise BadData(f"{where}: row {row} holds NaN or infinite inputs; drop or fill such rows first")
 
 

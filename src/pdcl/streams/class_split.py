@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 from pdcl.streams.checks import BadData, check_groups_apart
 from pdcl.streams.columns import ColumnCodes
-from pdcl.streams.data import Data
+from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Encoding, assembled
 from pdcl.streams.held_out import divided, draw_share, hold_out, hold_out_all
 from pdcl.streams.inputs import refuse_containers
@@ -42,11 +42,14 @@ def split(
     test_share: float = 0.2,
     seed: int = 0,
     workers: int = 0,
+    collate: Collate | None = None,
 ) -> Stream:
     """A class-incremental stream: every task brings `classes_per_task` new classes (the last one what remains).
 
-    `x`, `y`: arrays, tensors, or a Dataset in `x` alone, read lazily. Labels are any integers or strings. `tasks` names
-    the classes of every task instead (classes it leaves out are dropped); `order_seed` permutes the classes.
+    `x`, `y`: arrays, tensors, or a Dataset in `x` alone, read lazily; `x` may be a dict or tuple of them, or a list of
+    sequences of unequal length; `collate` makes batches of a Dataset's inputs. Labels are any integers or strings.
+    `tasks` names the classes of every task instead (classes it leaves out are dropped); `order_seed` permutes the
+    classes.
     Without `test`, `test_share` of every class is carved out by `seed`, never dividing one of the `groups`.
     `columns` are further facts by name, one string or integer per sample, kept in `task.data.columns`.
     Without `transform`, bytes are scaled to 0 … 1, and floats of large scale standardised by the first task's data.
@@ -55,8 +58,8 @@ def split(
     >>> [task.name for task in stream.tasks]
     ['cat, dog', 'fox, owl']
     """
-    samples = read(x, y, groups, workers, "x, y", columns)
-    other = None if test is None else _read_test(test, test_groups, workers, test_columns)
+    samples = read(x, y, groups, workers, "x, y", columns, collate)
+    other = None if test is None else _read_test(test, test_groups, workers, test_columns, collate)
     _refuse_lonely(test, test_groups=test_groups, test_columns=test_columns)
     plan = plan_classes(labels_in(samples.targets), classes_per_task, tasks, order_seed)
     labels = tuple(label for members in plan for label in members)
@@ -123,10 +126,10 @@ def named(members: Sequence[Any]) -> str:
     return ", ".join(str(label) for label in members)
 
 
-def _read_test(test: Any, groups: Any, workers: int, columns: Any) -> Samples:
+def _read_test(test: Any, groups: Any, workers: int, columns: Any, collate: Collate | None) -> Samples:
     refuse_containers(test, "test")
     if isinstance(test, Dataset):
-        return read(test, None, groups, workers, "test", columns)
+        return read(test, None, groups, workers, "test", columns, collate)
     x, y = test
     return read(x, y, groups, workers, "test", columns)
 

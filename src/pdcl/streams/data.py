@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
+from pdcl.errors import UsageError
+from pdcl.ragged import Ragged
 from pdcl.streams.columns import CodedColumn, Columns, subset_of
+from pdcl.trees import LeafSpec, Tree, conformed, flatten, leaf_specs, map_leaves, take, unflatten
+
+Collate = Callable[[list[Any]], Tree]
 
 
 class Data(ABC):
-    """A fixed, finite set of samples. `targets` are encoded.
+    """A fixed, finite set of samples. Inputs are a tensor or a tree of them; `targets` are encoded.
 
-    (n,) class indices for classification; (n, outputs) floats for regression and multi-label data.
+    (n,) class indices for classification; (n, outputs) floats for regression and multi-label data; (n, …) or ragged
+    class indices for tokens.
     `groups` are (n,) integers: samples of one group (a patient, a speaker) stay on one side of every split.
     `columns` are further facts about each sample by name (a plan, a region), for limits and reports by segment.
     """
@@ -29,7 +37,7 @@ class Data(ABC):
         return {}
 
     @abstractmethod
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         """Raw inputs and encoded targets of these positions, in this order."""
 
     def __len__(self) -> int:
@@ -48,11 +56,11 @@ class Data(ABC):
 
 
 class TensorData(Data):
-    """Rows of tensors held in memory or memory-mapped; subsets share storage."""
+    """Rows of tensors, or of a tree of them, held in memory or memory-mapped; subsets share storage."""
 
     def __init__(
         self,
-        x: Tensor,
+        x: Tree,
         targets: Tensor,
         rows: Tensor | None = None,
         groups: Tensor | None = None,
@@ -70,10 +78,9 @@ class TensorData(Data):
     def columns(self) -> dict[str, CodedColumn]:
         return dict(self._all_columns) if self.rows is None else subset_of(self._all_columns, self.rows)
 
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        # For small batches `index_select` takes half the time of indexing with brackets.
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         rows = index if self.rows is None else self.rows.index_select(0, index)
-        return self.x.index_select(0, rows), self.targets.index_select(0, index)
+        return take(self.x, rows), self.targets.index_select(0, index)
 
     def subset(self, index: Tensor) -> TensorData:
         return self.with_rows(index if self.rows is None else self.rows[index])
@@ -93,7 +100,9 @@ class DatasetData(Data):
     """A `torch.utils.data.Dataset` of (input, target) pairs, read sample by sample when it is asked for.
 
     Only `targets` (found beforehand) are held, so the data may be larger than memory. `workers` threads read
-    one batch together, which pays where reading waits for a disk or releases the interpreter to decode.
+    one batch together, which pays where reading waits for a disk or releases the interpreter to decode. `collate` makes
+    a batch of a list of inputs; without it they are stacked, sequences of unequal length put end to end. `leaves` is
+    what inputs must be, where that is known.
     """
 
     def __init__(
@@ -104,8 +113,12 @@ class DatasetData(Data):
         groups: Tensor | None = None,
         workers: int = 0,
         columns: Columns | None = None,
+        collate: Collate | None = None,
+        leaves: Sequence[LeafSpec] | None = None,
     ) -> None:
         self.dataset = dataset
+        self.collate = collate
+        self.leaves = leaves
         self.rows = torch.arange(len(targets)) if rows is None else rows
         self.workers = workers
         self.targets = targets
@@ -116,10 +129,21 @@ class DatasetData(Data):
     def columns(self) -> dict[str, CodedColumn]:
         return dict(self._columns)
 
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         rows: list[int] = self.rows[index].tolist()
-        inputs = default_collate(self._read(rows))
-        return inputs.float() if inputs.dtype == torch.float64 else inputs, self.targets[index]
+        inputs = map_leaves(_single, (self.collate or stacked)(self._read(rows)))
+        return self._checked(inputs), self.targets[index]
+
+    def _checked(self, inputs: Tree) -> Tree:
+        """Every batch must be of the shapes of the first: one that pads to its own longest can't be stored."""
+        if self.leaves is None:
+            return inputs
+        inputs = conformed(inputs, self.leaves)
+        if leaf_specs(inputs) != tuple(self.leaves):
+            now, first = (", ".join(map(str, leaves)) for leaves in (leaf_specs(inputs), self.leaves))
+            hint = "give collate= a function that pads to one length or returns pdcl.Ragged.of(sequences)"
+            raise UsageError(f"the Dataset's inputs are {now}; the first were {first}; {hint}")
+        return inputs
 
     def _read(self, rows: list[int]) -> list[Any]:
         if self.workers > 1 and len(rows) > 1:
@@ -133,7 +157,39 @@ class DatasetData(Data):
     def subset(self, index: Tensor) -> DatasetData:
         groups = None if self.groups is None else self.groups[index]
         columns = subset_of(self._columns, index)
-        return DatasetData(self.dataset, self.targets[index], self.rows[index], groups, self.workers, columns)
+        parts = (self.targets[index], self.rows[index], groups, self.workers, columns, self.collate, self.leaves)
+        return DatasetData(self.dataset, *parts)
+
+
+def stacked(items: list[Any]) -> Tree:
+    """Inputs of single samples as one tree: leaves of one shape stacked, sequences of unequal length end to end."""
+    if not isinstance(items[0], tuple | dict):
+        return _column(items)
+    each = [flatten(item) for item in items]
+    return unflatten({name: _column([item[name] for item in each]) for name in each[0]})
+
+
+def _column(leaves: list[Any]) -> Tree:
+    if isinstance(leaves[0], list):
+        leaves = [np.asarray(leaf) for leaf in leaves]
+    shapes = {tuple(getattr(leaf, "shape", ())) for leaf in leaves}
+    unequal = len(shapes) > 1 and all(shapes) and len({shape[1:] for shape in shapes}) == 1
+    return Ragged.of(leaves) if unequal else default_collate(leaves)
+
+
+def _single(leaf: Any) -> Any:
+    return leaf.float() if leaf.dtype == torch.float64 else leaf
+
+
+def shaped(data: Data, leaves: Sequence[LeafSpec]) -> Data:
+    """The data held to `leaves`: sequences that happen to be of one length are ragged where it says so."""
+    if isinstance(data, TensorData):
+        x = conformed(data.x, leaves)
+        return data if x is data.x else TensorData(x, data._all_targets, data.rows, data._all_groups, data._all_columns)
+    if isinstance(data, DatasetData):
+        parts = (data.dataset, data.targets, data.rows, data.groups, data.workers, data.columns, data.collate)
+        return DatasetData(*parts, leaves)
+    return data
 
 
 def everything(data: Data) -> Tensor:

@@ -124,6 +124,9 @@ def _derivation(options: dict[str, Any]) -> Derivation:
 def _applied(base: Stream, asked: Derivation) -> Stream:
     """The order matters: samples keep their domain when they cross a boundary, and labels are wrong after thinning."""
     tasks, spec, seed = list(base.tasks), base.spec, asked.derive_seed
+    for option in ("gain", "rotated", "permuted"):
+        if spec.leaves and getattr(asked, option):
+            raise BadData(f"{option} needs inputs that are one tensor; this stream has {spec.inputs()}")
     if asked.domains:
         tasks = resampling.domains(tasks, asked.domains)
     if asked.gain:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pdcl.streams.checks import BadData, check_stream
-from pdcl.streams.data import Data, TensorData
+from pdcl.ragged import Ragged
+from pdcl.streams.checks import FIRST_BATCH, IGNORED, BadData, check_stream
+from pdcl.streams.data import Data, TensorData, shaped
+from pdcl.streams.inputs import inputs_of, refuse_sequences
 from pdcl.streams.labels import encode, in_order, labels_in
 from pdcl.streams.samples import Column, Samples
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform, fitted
+from pdcl.trees import Leaf, LeafSpec, Tree, flatten, leaf_specs
 
-Kind = Literal["classification", "regression", "multilabel"]
+Kind = Literal["classification", "regression", "multilabel", "tokens"]
 HASHED_ROWS = 1024
 
 
@@ -43,9 +46,13 @@ class Encoding:
         return cls(kind, tuple(seen))
 
     def targets(self, column: Column, where: str) -> Tensor:
-        """(n,) class indices, or (n, outputs) floats."""
+        """(n,) class indices, (n, outputs) floats, or class indices of tokens, (n, …) or ragged."""
         if self.kind == "classification":
             return encode(column, self.labels, where)
+        if self.kind == "tokens":
+            tokens: Tensor = _tokens(column, where)
+            return tokens
+        refuse_sequences(column, where)
         values = torch.as_tensor(np.asarray(column, dtype=np.float32))
         if self.kind == "multilabel" and (values.dim() != 2 or not bool(((values == 0) | (values == 1)).all())):
             raise BadData(f"{where}: multi-label targets are a 0/1 matrix (samples, labels), not {tuple(values.shape)}")
@@ -54,6 +61,26 @@ class Encoding:
     def classes(self, targets: Tensor) -> tuple[int, ...]:
         """The head indices that occur; () where targets are no classes."""
         return tuple(torch.unique(targets).tolist()) if self.kind == "classification" else ()
+
+    def outputs(self, targets: Sequence[Tensor]) -> int:
+        """How many outputs a network needs for the targets of these tasks."""
+        if self.kind == "classification":
+            return len(self.labels)
+        if self.kind == "tokens":
+            return 1 + max(map(_highest, targets))
+        return targets[0].shape[1]
+
+
+def _highest(targets: Leaf) -> int:
+    return int((targets.values if isinstance(targets, Ragged) else targets).max())
+
+
+def _tokens(column: Column, where: str) -> Any:
+    """Class indices as they are; the type checker takes ragged ones for a tensor, as most methods may."""
+    found = Ragged.of(list(column)) if column.dtype == object else inputs_of(column, where)
+    if found.dtype.is_floating_point or (isinstance(found, Tensor) and found.dim() < 2):
+        raise BadData(f"{where}: tokens are integers, a class or {IGNORED} for each, several a sample")
+    return Ragged(found.values.long(), found.lengths) if isinstance(found, Ragged) else found.long()
 
 
 def assembled(
@@ -69,20 +96,33 @@ def assembled(
     first = tasks[0]
     if len(first.data) == 0:
         raise BadData(f"task 0 ({first.name!r}) has no training samples")
-    x, targets = first.data.fetch(torch.zeros(1, dtype=torch.int64))
-    outputs = len(encoding.labels) if encoding.kind == "classification" else targets.shape[1]
+    x, _ = first.data.fetch(torch.arange(min(len(first.data), FIRST_BATCH)))
+    shape, dtype, leaves = described(x, transform)
+    expected = leaf_specs(x)
+    tasks = [replace(task, data=shaped(task.data, expected), test=shaped(task.test, expected)) for task in tasks]
     spec = Spec(
-        shape=tuple(x.shape[1:]),
-        dtype=x.dtype,
-        outputs=outputs,
+        shape=shape,
+        dtype=dtype,
+        outputs=encoding.outputs([task.data.targets for task in tasks]),
         kind=encoding.kind,
         labels=encoding.labels,
         heads=tuple(task.classes for task in tasks),
         transform=fitted(first.data) if transform is None else transform,
+        leaves=leaves,
     )
     stream = Stream(name, list(tasks), spec, fingerprint=known or {"data": fingerprint(tasks)})
     check_stream(stream)
     return stream
+
+
+def described(x: Tree, transform: Transform | None) -> tuple[tuple[int, ...], torch.dtype, tuple[LeafSpec, ...]]:
+    """Shape and dtype of one tensor; of anything else (), that of its first leaf, and all its leaves."""
+    if isinstance(x, Tensor):
+        return tuple(x.shape[1:]), x.dtype, ()
+    leaves = leaf_specs(x)
+    if transform is not None and transform != Transform():
+        raise BadData("transform has no effect on inputs that aren't one tensor; apply it to the data beforehand")
+    return (), leaves[0].dtype, leaves
 
 
 def fingerprint(tasks: Sequence[Task]) -> str:
@@ -90,12 +130,19 @@ def fingerprint(tasks: Sequence[Task]) -> str:
     digest = hashlib.sha256()
     for task in tasks:
         for data in (task.data, task.test):
-            digest.update(data.targets.contiguous().numpy().tobytes())
-            digest.update(_some_inputs(data).contiguous().numpy().tobytes())
+            for leaf in (data.targets, *(leaf for _, leaf in sorted(flatten(_some_inputs(data)).items()))):
+                for part in leaf_parts(leaf):
+                    digest.update(part)
     return "sampled-sha256:" + digest.hexdigest()
 
 
-def _some_inputs(data: Data) -> Tensor:
+def leaf_parts(leaf: Leaf) -> list[bytes]:
+    """What a leaf holds, as bytes: its rows, or the values and lengths of its sequences."""
+    parts = (leaf.values, leaf.lengths) if isinstance(leaf, Ragged) else (leaf,)
+    return [part.contiguous().numpy().tobytes() for part in parts]
+
+
+def _some_inputs(data: Data) -> Tree:
     """Evenly spaced inputs: many of a tensor, one of a Dataset that is slow to read."""
     count = min(HASHED_ROWS if isinstance(data, TensorData) else 1, len(data))
     return data.fetch(torch.linspace(0, len(data) - 1, count).long())[0] if count else torch.empty(0)

@@ -1,8 +1,9 @@
 """Keyed 64-bit hashes of samples and of group names: enough to recognise them again, too little to tell what they were.
 
 The key is random and belongs to one learner, so that the lists of two learners can't be matched with each other. An
-input is hashed by its bytes as a network gets them raw; the same image as bytes and as floats is two inputs. Targets
-don't count: a sample with another label is still the sample. Hashes are int64, ready to be stored as a tensor.
+input is hashed by its bytes as a network gets them raw, leaf by leaf; the same image as bytes and as floats is two
+inputs. Targets don't count: a sample with another label is still the sample. Hashes are int64, ready to be stored as
+a tensor.
 
 >>> key = bytes(16)
 >>> one, same, other = sample_hashes(torch.tensor([[1.0, 2.0], [1.0, 2.0], [1.0, 2.5]]), key).tolist()
@@ -20,7 +21,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.ragged import Ragged
 from pdcl.streams.data import Data, everything
+from pdcl.trees import Leaf, Tree, flatten
 
 CHUNK = 1000
 
@@ -30,10 +33,23 @@ def new_key() -> bytes:
     return secrets.token_bytes(16)
 
 
-def sample_hashes(x: Tensor, key: bytes) -> Tensor:
+def sample_hashes(x: Tree, key: bytes) -> Tensor:
     """One hash per row of raw inputs; (n,) int64."""
-    rows = x.detach().cpu().contiguous().reshape(len(x), -1).numpy()
-    return _hashed((row.tobytes() for row in rows), key)
+    if isinstance(x, Tensor):
+        return _hashed(_row_bytes(x), key)
+    leaves = [(name.encode(), _row_bytes(leaf)) for name, leaf in sorted(flatten(x).items())]
+    rows = zip(*(rows for _, rows in leaves), strict=True)
+    names = [name for name, _ in leaves]
+    # A leaf's name and length stand before its bytes, so that no two different samples give the same bytes.
+    return _hashed(
+        (b"".join(b"%s %d " % (n, len(row)) + row for n, row in zip(names, each, strict=True)) for each in rows), key
+    )
+
+
+def _row_bytes(leaf: Leaf) -> list[bytes]:
+    if isinstance(leaf, Ragged):
+        return [sequence.contiguous().numpy().tobytes() for sequence in leaf.cpu()]
+    return [row.tobytes() for row in leaf.detach().cpu().contiguous().reshape(len(leaf), -1).numpy()]
 
 
 def data_hashes(data: Data, key: bytes) -> Tensor:

@@ -1,10 +1,10 @@
-"""Whatever a user hands over as x or y, as one tensor or NumPy column, or an error that says what to hand over."""
+"""Whatever a user hands over as x or y, as a tree of tensors or a NumPy column, or an error that says what to give."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from pdcl.errors import UsageError
+from pdcl.ragged import Ragged, is_ragged
 from pdcl.streams.checks import BadData
+from pdcl.trees import Tree, check_names
 
 Column = npt.NDArray[Any]
+Found = TypeVar("Found")
 # Networks compute in float32, and torch indexes none of the unsigned types but bytes.
 READ_AS = {
     torch.float64: torch.float32,
@@ -33,12 +37,49 @@ def refuse_containers(x: Any, where: str) -> None:
         raise BadData(f"{kind} divides data into batches of its own; give the Dataset behind it: loader.dataset")
     if _package(x) == "datasets" and hasattr(x, "column_names"):
         raise BadData(f'{kind} of Hugging Face has named columns; give x and y: np.asarray(d["x"]), np.asarray(d["y"])')
-    if isinstance(x, Mapping):
-        raise BadData(f"{kind} with {', '.join(map(repr, list(x)[:5]))}; x must be one array, tensor or Dataset")
 
 
 def _package(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
+
+
+def is_tree(x: Any) -> bool:
+    """Whether `x` isn't to be read as one tensor: a dict, a tuple of arrays, or sequences of unequal length."""
+    return isinstance(x, Mapping | Ragged) or (isinstance(x, tuple) and bool(x) and _is_branch(x)) or is_ragged(x)
+
+
+def tree_of(x: Any, where: str = "x") -> Tree:
+    """`x` as a tree of tensors and sequences; anything else as one tensor."""
+    if isinstance(x, Mapping):
+        tree: Tree = {key: tree_of(part, where) for key, part in x.items()}
+    elif isinstance(x, tuple) and is_tree(x):
+        tree = tuple(tree_of(part, where) for part in x)
+    else:
+        return _sequences(x, where) if is_tree(x) else inputs_of(x, where)
+    _checked(lambda: check_names(tree), where)
+    return tree
+
+
+def _is_branch(x: Any) -> bool:
+    """Whether this is a column of its own, unlike a tuple of numbers, which is a row."""
+    if isinstance(x, tuple):
+        return all(map(_is_branch, x))
+    return isinstance(x, Tensor | np.ndarray | Mapping | Ragged)
+
+
+def _sequences(x: Any, where: str) -> Ragged:
+    found = x if isinstance(x, Ragged) else _checked(lambda: Ragged.of([inputs_of(row, where) for row in x]), where)
+    return Ragged(inputs_of(found.values, where), found.lengths)
+
+
+def _checked(act: Callable[[], Found], where: str) -> Found:
+    """What `act` gives; its errors say where."""
+    try:
+        return act()
+    except BadData:
+        raise
+    except UsageError as error:
+        raise BadData(f"{where}: {error}") from error
 
 
 def batch_of(x: Any, where: str = "x") -> Tensor:
@@ -61,6 +102,21 @@ def inputs_of(x: Any, where: str = "x") -> Tensor:
     if tensor.is_complex():
         raise BadData(f"{where}: x holds complex numbers; give real ones, such as np.abs(x)")
     return tensor.to(READ_AS.get(tensor.dtype, tensor.dtype))
+
+
+def targets_column(values: Any, where: str = "y") -> Any:
+    """`values` as a NumPy column; sequences of unequal length, which tokens have, are its objects."""
+    if not isinstance(values, Ragged) and not is_ragged(values):
+        return column(values, where)
+    found = np.empty(len(values), dtype=object)
+    found[:] = [column(value, where) for value in values]
+    return found
+
+
+def refuse_sequences(targets: Column, where: str) -> None:
+    """Raise `BadData` where a column of targets holds sequences of unequal length."""
+    if targets.dtype == object and len(targets) and isinstance(targets[0], np.ndarray):
+        raise BadData(f"{where} has rows of different lengths{_uneven(targets)}; pad or cut them to one")
 
 
 def column(values: Any, where: str = "y") -> Any:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pdcl.streams.checks import BadData
-from pdcl.streams.samples import Column
+from pdcl.streams.inputs import Column, refuse_sequences
 
 
 def labels_in(targets: Column, where: str = "y") -> list[Any]:
@@ -58,6 +58,7 @@ def _refuse_missing(flat: Column, where: str) -> None:
 
 
 def _flat(targets: Column, where: str) -> Column:
+    refuse_sequences(targets, where)
     if targets.ndim == 2 and targets.shape[1] == 1:
         return targets[:, 0]
     if targets.ndim != 1:

@@ -13,8 +13,18 @@ from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, Te
 from pdcl.streams.checks import BadData
 from pdcl.streams.column_reading import read_columns
 from pdcl.streams.columns import Columns, Values, encoded
-from pdcl.streams.data import Data, DatasetData, TensorData
-from pdcl.streams.inputs import Column, batch_of, column, inputs_of, refuse_containers
+from pdcl.streams.data import Collate, Data, DatasetData, TensorData
+from pdcl.streams.inputs import (
+    Column,
+    batch_of,
+    column,
+    inputs_of,
+    is_tree,
+    refuse_containers,
+    targets_column,
+    tree_of,
+)
+from pdcl.trees import Leaf, Tree, flatten
 
 __all__ = ["Column", "Samples", "column", "inputs_of", "known_targets", "read", "targets_of"]
 
@@ -23,11 +33,12 @@ __all__ = ["Column", "Samples", "column", "inputs_of", "known_targets", "read", 
 class Samples:
     """Inputs with their raw targets, before anything is encoded or divided."""
 
-    inputs: Tensor | Dataset[Any]
+    inputs: Tree | Dataset[Any]
     targets: Column
     groups: Column | None = None
     workers: int = 0
     columns: Values = field(default_factory=dict)
+    collate: Collate | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -35,45 +46,64 @@ class Samples:
     def data(self, targets: Tensor, groups: Tensor | None = None, columns: Columns | None = None) -> Data:
         """The same samples with encoded targets, groups and columns (None: encoded among themselves)."""
         coded: Columns = encoded(self.columns) if columns is None else columns
-        if isinstance(self.inputs, Tensor):
-            return TensorData(self.inputs, targets, groups=groups, columns=coded)
-        return DatasetData(self.inputs, targets, groups=groups, workers=self.workers, columns=coded)
+        if isinstance(self.inputs, Dataset):
+            return DatasetData(
+                self.inputs, targets, groups=groups, workers=self.workers, columns=coded, collate=self.collate
+            )
+        return TensorData(self.inputs, targets, groups=groups, columns=coded)
 
 
 def read(
-    x: Any, y: Any = None, groups: Any = None, workers: int = 0, where: str = "data", columns: Any = None
+    x: Any,
+    y: Any = None,
+    groups: Any = None,
+    workers: int = 0,
+    where: str = "data",
+    columns: Any = None,
+    collate: Collate | None = None,
 ) -> Samples:
-    """`x` and `y` as samples: arrays, tensors, sequences, or a Dataset in `x` with `y` left out."""
+    """`x` and `y` as samples: arrays, tensors, sequences, dicts and tuples of them, or a Dataset in `x` alone."""
     refuse_containers(x, where)
     if isinstance(x, TensorDataset) and len(x.tensors) == 2 and y is None:
         x, y = x.tensors
     if isinstance(x, Dataset):
-        samples = _read_dataset(x, y, groups, workers, where)
+        samples = _read_dataset(x, y, groups, workers, where, collate)
+    elif collate is not None:
+        raise BadData(f"{where}: collate has no effect on arrays and tensors; it makes batches of a Dataset's samples")
     else:
         if y is None:
             raise BadData(
                 f"{where}: y is missing; it may be left out only where x is a Dataset of (input, target) pairs"
             )
-        inputs = batch_of(x, where)
-        samples = Samples(inputs, column(y, f"{where}: y"), column(groups, f"{where}: groups"))
-        rows = len(inputs)
-        if rows != len(samples):
-            raise BadData(f"{where}: x has {rows} rows and y has {len(samples)}; they must be equally long")
+        inputs = tree_of(x, where) if is_tree(x) else batch_of(x, where)
+        samples = Samples(inputs, targets_column(y, f"{where}: y"), column(groups, f"{where}: groups"))
+        for name, leaf in flatten(samples.inputs, "x").items():
+            rows = _rows(leaf, f"{where}: {name}")
+            if rows != len(samples):
+                raise BadData(f"{where}: {name} has {rows} rows and y has {len(samples)}; they must be equally long")
     if samples.groups is not None and len(samples.groups) != len(samples):
         raise BadData(f"{where}: {len(samples.groups)} groups for {len(samples)} samples; give one group per sample")
     return replace(samples, columns=read_columns(columns, len(samples), where))
 
 
-def _read_dataset(dataset: Dataset[Any], y: Any, groups: Any, workers: int, where: str) -> Samples:
+def _rows(leaf: Leaf, where: str) -> int:
+    if isinstance(leaf, Tensor) and leaf.dim() == 0:
+        raise BadData(f"{where} is a single number; give one row per sample")
+    return len(leaf)
+
+
+def _read_dataset(
+    dataset: Dataset[Any], y: Any, groups: Any, workers: int, where: str, collate: Collate | None
+) -> Samples:
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise BadData(
             f"{where}: {type(dataset).__name__} can't be read by index; "
             "wrap it in a Dataset with __getitem__ and __len__"
         )
-    targets = targets_of(dataset) if y is None else column(y)
+    targets = targets_of(dataset) if y is None else targets_column(y)
     if len(targets) != len(dataset):
         raise BadData(f"{where}: the Dataset has {len(dataset)} samples and {len(targets)} targets")
-    return Samples(dataset, targets, column(groups), workers)
+    return Samples(dataset, targets, column(groups), workers, collate=collate)
 
 
 def targets_of(dataset: Dataset[Any]) -> Column:
@@ -81,7 +111,7 @@ def targets_of(dataset: Dataset[Any]) -> Column:
     known = known_targets(dataset)
     if known is not None and len(known) and np.array_equal(known[0], column(dataset[0][1])):
         return known
-    return np.asarray([column(dataset[row][1]) for row in range(len(dataset))])  # type: ignore[arg-type]
+    return targets_column([column(dataset[row][1]) for row in range(len(dataset))])  # type: ignore[arg-type,no-any-return]
 
 
 def known_targets(dataset: Any) -> Column | None:
@@ -94,7 +124,7 @@ def known_targets(dataset: Any) -> Column | None:
     for attribute in ("targets", "labels"):
         values = getattr(dataset, attribute, None)
         if values is not None and not callable(values) and len(values) == len(dataset):
-            return np.asarray(column(values))
+            return np.asarray(targets_column(values))
     return None
 
 

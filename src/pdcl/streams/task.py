@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pdcl.streams.data import Data
 from pdcl.streams.transform import Transform
+from pdcl.trees import LeafSpec, Tree, unflatten
 
 NAME_WIDTH = 60
 TASKS_SHOWN = 12
@@ -35,8 +36,9 @@ class Task:
 class Spec:
     """What is known of a stream before its first task.
 
-    `kind` is "classification", "regression" or "multilabel"; `labels` are the user's names of the head's outputs, in
-    head order; `heads` are the classes of every task, where the tasks are known beforehand.
+    `kind` is "classification", "regression", "multilabel" or "tokens"; `labels` are the user's names of the head's
+    outputs, in head order; `heads` are the classes of every task, where the tasks are known beforehand. `leaves`
+    describe inputs that aren't one tensor; `shape` is then () and `dtype` that of the first.
     """
 
     shape: tuple[int, ...]
@@ -46,6 +48,22 @@ class Spec:
     labels: tuple[Any, ...] = ()
     heads: tuple[tuple[int, ...], ...] | None = None
     transform: Transform = field(default_factory=Transform)
+    leaves: tuple[LeafSpec, ...] = ()
+
+    def blank(self, count: int) -> Tree:
+        """Samples of zeros."""
+        if not self.leaves:
+            return torch.zeros((count, *self.shape), dtype=self.dtype)
+        return unflatten({leaf.name: leaf.blank(count) for leaf in self.leaves})
+
+    @property
+    def expected(self) -> tuple[LeafSpec, ...]:
+        """What every leaf of a batch must be; one tensor is a leaf without a name."""
+        return self.leaves or (LeafSpec("", self.shape, self.dtype),)
+
+    def inputs(self) -> str:
+        """What a sample is, for people."""
+        return ", ".join(map(str, self.leaves)) or f"{self.shape} {str(self.dtype).removeprefix('torch.')}"
 
     @property
     def tasks(self) -> int | None:
@@ -86,7 +104,8 @@ class Stream:
         altered = [f"{name}={value}" for name, value in self.options.items() if name in telling]
         shown = f" ({', '.join(altered)})" if altered else ""
         outputs = f"{self.spec.outputs} {'classes' if self.spec.kind == 'classification' else 'outputs'}"
-        inputs = f"{'×'.join(map(str, self.spec.shape))} {str(self.spec.dtype).removeprefix('torch.')}"
+        plain = f"{'×'.join(map(str, self.spec.shape))} {str(self.spec.dtype).removeprefix('torch.')}"
+        inputs = self.spec.inputs() if self.spec.leaves else plain
         return f"<Stream {self.name!r}{shown}: {len(self.tasks)} tasks, {outputs}, inputs {inputs}>"
 
     def __str__(self) -> str:

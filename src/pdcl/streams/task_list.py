@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 from pdcl.streams.checks import BadData, check_groups_apart
 from pdcl.streams.column_reading import require_equal_columns
 from pdcl.streams.columns import ColumnCodes
-from pdcl.streams.data import Data
+from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Encoding, Kind, assembled
 from pdcl.streams.held_out import hold_out_all
 from pdcl.streams.inputs import refuse_containers
@@ -35,13 +35,16 @@ def from_tasks(
     test_share: float = 0.2,
     seed: int = 0,
     workers: int = 0,
+    collate: Collate | None = None,
 ) -> Stream:
     """A stream of tasks that are apart already.
 
     A task is `(x, y, test_x, test_y)`, `(train, test)` of two Datasets, or `(x, y)` or `(train,)`, from which
     `test_share` is carved. `kind="regression"` takes float targets (n,) or (n, outputs), `kind="multilabel"` a 0/1
-    matrix (n, outputs). `groups` holds one column per task, or a pair of columns for training and test;
-    `columns` likewise holds a dict of names and values per task, or a pair of dicts.
+    matrix (n, outputs), `kind="tokens"` a class for every token (n, …) or sequences of them, −100 where there is none.
+    `x` may be a dict or tuple of arrays, or a list of sequences of unequal length; `collate` makes batches of a
+    Dataset's inputs. `groups` holds one column per task, or a pair of columns for training and test; `columns` likewise
+    holds a dict of names and values per task, or a pair of dicts.
 
     >>> old, new = ([[0.0], [1.0]] * 5, [0, 1] * 5), ([[5.0], [6.0]] * 5, [0, 1] * 5)
     >>> from_tasks([old, new], names=["2025", "2026"]).spec.heads
@@ -49,7 +52,7 @@ def from_tasks(
     """
     titles = _titles(names, len(tasks))
     who, facts = _per_task("groups", groups, len(tasks)), _per_task("columns", columns, len(tasks))
-    sides = [_sides(task, who[i], facts[i], workers, i) for i, task in enumerate(tasks)]
+    sides = [_sides(task, who[i], facts[i], workers, i, collate) for i, task in enumerate(tasks)]
     require_equal_columns([train.columns for train, _ in sides], "columns")
     check_groups_apart((train.groups for train, _ in sides), (test.groups for _, test in sides if test is not None))
     encoding, known = Encoding.of(kind, [train for train, _ in sides]), Groups()
@@ -76,22 +79,24 @@ def _titles(names: Sequence[str] | None, count: int) -> list[str]:
     return list(names)
 
 
-def _sides(task: Sequence[Any], groups: Any, columns: Any, workers: int, index: int) -> Sides:
+def _sides(task: Sequence[Any], groups: Any, columns: Any, workers: int, index: int, collate: Collate | None) -> Sides:
     """Training and, where given, test samples of one task."""
     own, other = groups if isinstance(groups, tuple) else (groups, None)
     facts, test_facts = columns if isinstance(columns, tuple) else (columns, None)
     where = f"task {index}"
     refuse_containers(task[0], where)
     if isinstance(task[0], Dataset):
-        train = read(task[0], None, own, workers, where, facts)
-        held = read(task[1], None, other, workers, f"{where}, test", test_facts) if len(task) > 1 else None
+        train = read(task[0], None, own, workers, where, facts, collate)
+        held = read(task[1], None, other, workers, f"{where}, test", test_facts, collate) if len(task) > 1 else None
         return train, held
     if len(task) not in (2, 4):
         raise BadData(
             f"{where} has {len(task)} parts; give (x, y), (x, y, test_x, test_y) or (train, test) of Datasets"
         )
-    train = read(task[0], task[1], own, workers, where, facts)
-    return train, read(task[2], task[3], other, workers, f"{where}, test", test_facts) if len(task) == 4 else None
+    train = read(task[0], task[1], own, workers, where, facts, collate)
+    if len(task) == 2:
+        return train, None
+    return train, read(task[2], task[3], other, workers, f"{where}, test", test_facts, collate)
 
 
 def _task(index: int, title: str, sides: Sides, encoding: Encoding, groups: Groups, codes: ColumnCodes) -> Task:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pdcl.streams.data import Data, TensorData
+from pdcl.trees import Tree
 
 ORDER_ONE = 10.0
 SAME_SCALE = 0.1
@@ -88,10 +89,10 @@ def fitted(data: Data) -> Transform:
 
     Features of a vector that have one scale in common, as pixels have, share one mean and deviation: pixels that hardly
     change in the first task would be blown up in a later one. Features of different scales, as columns of a table, and
-    channels of images get their own.
+    channels of images get their own. Inputs that aren't one tensor are left as they are.
     """
     x = _some(data)
-    if not x.is_floating_point() or not bool(x.abs().max() > ORDER_ONE):
+    if not isinstance(x, Tensor) or not x.is_floating_point() or not bool(x.abs().max() > ORDER_ONE):
         return Transform()
     reach = x.abs().flatten(2).amax((0, 2)) if x.dim() > 2 else x.abs().amax(0)
     if x.dim() == 2 and bool(reach.median() >= SAME_SCALE * reach.max()):
@@ -108,7 +109,7 @@ def _all_but_channels(x: Tensor) -> list[int]:
     return [axis for axis in range(x.dim()) if axis != 1]
 
 
-def _some(data: Data) -> Tensor:
+def _some(data: Data) -> Tree:
     """Evenly spaced inputs: many of a tensor, few of a Dataset that is slow to read."""
     count = min(4096 if isinstance(data, TensorData) else 64, len(data))
     return data.fetch(torch.linspace(0, len(data) - 1, count).long())[0]

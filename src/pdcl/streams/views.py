@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pdcl.streams.columns import CodedColumn, Columns, subset_of
 from pdcl.streams.data import Data, TensorData
+from pdcl.trees import Tree, cat, take
 
 Change = Callable[[Tensor], Tensor]
 
@@ -36,7 +37,7 @@ class ChangedData(Data):
     def columns(self) -> dict[str, CodedColumn]:
         return {**self.base.columns, **self._more}
 
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         x, _ = self.base.fetch(index)
         return x if self.change is None else self.change(x), self.targets[index]
 
@@ -51,7 +52,7 @@ class JoinedData(Data):
         self.parts = list(parts)
         self.starts = torch.tensor([0, *(len(part) for part in parts)]).cumsum(0)
         self.rows = torch.arange(int(self.starts[-1])) if rows is None else rows
-        self.targets = torch.cat([part.targets for part in parts])[self.rows]
+        self.targets = cat([part.targets for part in parts])[self.rows]
         groups = [part.groups for part in parts if part.groups is not None]
         self.groups = torch.cat(groups)[self.rows] if len(groups) == len(self.parts) else None
 
@@ -63,16 +64,14 @@ class JoinedData(Data):
         joined = {name: torch.cat([columns[name].codes for columns in held]) for name in shared}
         return {name: CodedColumn(codes[self.rows], held[0][name].names) for name, codes in joined.items()}
 
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         rows = self.rows[index]
         part = torch.bucketize(rows, self.starts[1:], right=True)
-        found = torch.empty(0)
+        places, found = [], []
         for k in part.unique().tolist() or [0]:
-            mask = part == k
-            x, _ = self.parts[k].fetch(rows[mask] - self.starts[k])
-            found = x.new_empty((len(index), *x.shape[1:])) if found.dim() == 1 else found
-            found[mask] = x
-        return found, self.targets[index]
+            places.append((part == k).nonzero().flatten())
+            found.append(self.parts[k].fetch(rows[places[-1]] - self.starts[k])[0])
+        return take(cat(found), torch.cat(places).argsort()), self.targets[index]
 
     def subset(self, index: Tensor) -> JoinedData:
         return JoinedData(self.parts, self.rows[index])

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from pdcl.streams.data import Data
+from pdcl.trees import Tree, cat, take, to
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Raw inputs and targets of `index` positions of the current task's data."""
+    """Raw inputs (a tensor, or a tree of them) and targets of `index` positions of the current task's data."""
 
-    x: Tensor
+    x: Tree
     y: Tensor
     index: Tensor
     task: int
@@ -40,7 +41,7 @@ def batches(data: Data, task: int, size: int, order: Tensor, device: torch.devic
     """Batches of `size` in this order, from batch number `start` on; the last one may be short."""
     for index in order.split(size)[start:]:
         x, y = data.fetch(index)
-        yield Batch(x.to(device), y.to(device), index, task)
+        yield Batch(to(x, device), y.to(device), index, task)
 
 
 class Joined(Data):
@@ -48,19 +49,18 @@ class Joined(Data):
 
     def __init__(self, parts: list[Data]) -> None:
         self.parts = parts
-        self.targets = torch.cat([part.targets for part in parts])
+        self.targets = cat([part.targets for part in parts])
         self._starts = torch.tensor([0, *np.cumsum([len(part) for part in parts])[:-1].tolist()])
 
-    def fetch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         owner = torch.searchsorted(self._starts, index, right=True) - 1
-        x: Tensor | None = None
+        places, found = [], []
         for number in owner.unique().tolist():
             here = (owner == number).nonzero().squeeze(1)
             values, _ = self.parts[number].fetch(index[here] - self._starts[number])
-            x = torch.empty((len(index), *values.shape[1:]), dtype=values.dtype) if x is None else x
-            x[here] = values.to(x.device)
-        assert x is not None
-        return x, self.targets[index]
+            places.append(here)
+            found.append(to(values, "cpu"))
+        return take(cat(found), torch.cat(places).argsort()), self.targets[index]
 
     def subset(self, index: Tensor) -> Data:
         raise NotImplementedError("a join is read, not divided")

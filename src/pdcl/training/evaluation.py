@@ -13,6 +13,7 @@ from pdcl.networks import eval_mode
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Task
 from pdcl.training.learner import EVALUATION_BATCH, Trainable
+from pdcl.trees import cat, joined, to
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ def predictions(learner: Trainable, data: Data) -> tuple[Tensor, Tensor]:
     scores, targets = [], []
     for index in everything(data).split(EVALUATION_BATCH):
         x, y = data.fetch(index)
-        scores.append(learner.scores(x.to(learner.place)).cpu())
+        scores.append(learner.scores(to(x, learner.place)).cpu())
         targets.append(y)
-    return torch.cat(scores), torch.cat(targets)
+    return joined(scores), cat(targets)
 
 
 def _mean(values: Tensor) -> float:

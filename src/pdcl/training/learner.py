@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pdcl.core.objective import OBJECTIVES, Objective
+from pdcl.core.objective import OBJECTIVES, Objective, outputs_each
 from pdcl.core.report import Report
 from pdcl.errors import Diverged, UsageError
 from pdcl.memory.store import Memory
@@ -31,9 +31,16 @@ from pdcl.training.events import Listener, ignore
 from pdcl.training.fields import check_fields
 from pdcl.training.placement import autocast, check_placement, device_of
 from pdcl.training.stated import check_enough
+from pdcl.trees import Tree, call, joined, logits_of, split, to
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 EVALUATION_BATCH = 1000
+
+
+def only_tensors(method: str, spec: Spec) -> None:
+    """Refuse inputs that aren't one tensor."""
+    if spec.leaves:
+        raise UsageError(f"{method!r} takes inputs that are one tensor, and these are {spec.inputs()}; use er or derpp")
 
 
 def only_classification(method: str, spec: Spec) -> None:
@@ -130,6 +137,10 @@ class Trainable(ABC):
         self.place = device_of(self.device)
         self.goal = OBJECTIVES[spec.kind] if isinstance(self.objective, str) else self.objective
         if isinstance(self.network, str):
+            if spec.leaves:
+                raise UsageError(
+                    f"network={self.network!r} takes one tensor, and inputs are {spec.inputs()}; give a module"
+                )
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
                 self.model: nn.Module = build_named(self.network, spec.shape, spec.outputs)
@@ -150,8 +161,7 @@ class Trainable(ABC):
     def output_width(self) -> int:
         """How many outputs the network gives, found by asking it."""
         assert self.spec is not None
-        blank = torch.zeros((1, *self.spec.shape), dtype=self.spec.dtype)
-        return self.evaluated(blank).shape[1]
+        return outputs_each(self.evaluated(self.spec.blank(1)), self.spec.kind)
 
     def mix(self, task: Task) -> Data | None:
         """Samples to mix into the task's training data, such as what memory holds."""
@@ -201,7 +211,7 @@ class Trainable(ABC):
     def grown(self, before: int) -> None:
         """The network has more outputs than before: recorded outputs get what it gives for the new ones."""
         if self.store is not None and "outputs" in self.store.columns:
-            self.store.widen("outputs", self.logits(self.store["x"])[:, before:])
+            self.store.widen("outputs", self.logits(self.store["x"])[:, before:], self.generator)
 
     def report(self) -> Report:
         """What a method with tolerances has to say of itself; empty for others."""
@@ -220,25 +230,28 @@ class Trainable(ABC):
         """λ_k of every past task at the end of a task, then the artificial one; [] where a method has none."""
         return []
 
-    def outputs(self, raw: Tensor, augment: bool = True) -> Tensor:
-        """Network outputs for raw inputs, normalised, and augmented while training."""
+    def outputs(self, raw: Tree, augment: bool = True) -> Tensor:
+        """Network outputs for raw inputs: a tensor is normalised, and augmented while training; trees are as they are.
+
+        A dict is handed over as keywords, a tuple as arguments. Of what comes back the logits are taken.
+        """
         assert self.spec is not None
         generator = self.generator if augment and self.model.training else None
         with autocast(self.place, self.precision):
-            out: Tensor = self.model(self.spec.transform(raw, generator))
+            out = self.model(self.spec.transform(raw, generator)) if isinstance(raw, Tensor) else call(self.model, raw)
+        out = out if isinstance(out, Tensor) else logits_of(out)
         return out if out.dtype == torch.float64 else out.float()
 
-    def scores(self, raw: Tensor) -> Tensor:
+    def scores(self, raw: Tree) -> Tensor:
         """What evaluation and `predict` look at, n × outputs."""
         return self.outputs(raw, augment=False)
 
-    def features(self, raw: Tensor) -> Tensor:
+    def features(self, raw: Tree) -> Tensor:
         """What the last layer sees, n × d."""
         assert self.spec is not None
         found = getattr(self.model, "features", None)
-        x = self.spec.transform(raw)
-        out: Tensor = found(x) if callable(found) else self.model(x)
-        return out
+        x = self.spec.transform(raw) if isinstance(raw, Tensor) else raw
+        return logits_of(call(found if callable(found) else self.model, x))
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """One loss per sample."""
@@ -269,16 +282,16 @@ class Trainable(ABC):
                 raise Diverged(f"{name} is no longer finite (lr={self.lr}, optimizer={self.optimizer}); lower lr")
 
     @torch.no_grad()
-    def evaluated(self, x: Tensor) -> Tensor:
+    def evaluated(self, x: Tree) -> Tensor:
         """Scores of many raw inputs in eval mode, in pieces."""
         with eval_mode(self.model):
-            return torch.cat([self.scores(part.to(self.place)) for part in x.split(EVALUATION_BATCH)])
+            return joined([self.scores(to(part, self.place)) for part in split(x, EVALUATION_BATCH)])
 
     @torch.no_grad()
-    def logits(self, x: Tensor) -> Tensor:
+    def logits(self, x: Tree) -> Tensor:
         """Outputs of the network in eval mode, whatever the method's scores are."""
         with eval_mode(self.model):
-            return torch.cat([self.outputs(part.to(self.place), augment=False) for part in x.split(EVALUATION_BATCH)])
+            return joined([self.outputs(to(part, self.place), augment=False) for part in split(x, EVALUATION_BATCH)])
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that determines this learner's future, as tensors and JSON values."""

@@ -120,6 +120,8 @@ class Loop:
             torch.manual_seed(seeded(learner.seed, task.index, 2).initial_seed() % 2**63)
             if not learner.keep_optimizer:
                 learner.optimiser = learner.new_optimiser()
+            for group in learner.optimiser.param_groups:
+                group["lr"] = learner.lr
         whole, task = task, learner.hold_back(task)
         mixed = learner.mix(task)
         data = task.data if mixed is None else Joined([task.data, mixed])

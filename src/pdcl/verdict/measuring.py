@@ -38,6 +38,8 @@ def targets_for(learner: Learner, audit: Audit) -> Tensor:
     spec = learner.spec
     if spec is None:
         raise UsageError("this learner has learned nothing yet; there is nothing to judge")
+    if spec.leaves:
+        raise BadData(f"audit set {audit.name} holds one tensor; the model takes {spec.inputs()}")
     if learner.backbone is None and (tuple(audit.x.shape[1:]) != spec.shape or audit.x.dtype != spec.dtype):
         raise BadData(
             f"audit set {audit.name} has inputs {tuple(audit.x.shape[1:])} {audit.x.dtype}; "

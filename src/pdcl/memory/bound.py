@@ -1,0 +1,23 @@
+"""How much a memory may hold: a number of samples, or a number of bytes."""
+
+from __future__ import annotations
+
+import re
+
+from pdcl.errors import UsageError
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_bound(bound: int | str) -> tuple[int | None, int | None]:
+    """A bound as (samples, bytes), one of them None: `500`, `"500"`, `"64MB"`, `"1.5GiB"`."""
+    text = str(bound).strip()
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?i?B)?", text, re.IGNORECASE)
+    unit = match[2].upper() if match and match[2] else None
+    if not match or (unit is None and not match[1].isdigit()):
+        raise UsageError(f"memory={bound!r} is neither a number of samples (500) nor of bytes ('64MB')")
+    if float(match[1]) == 0:
+        raise UsageError(f"memory={bound!r} holds nothing; give at least one sample per task")
+    if unit is None:
+        return int(match[1]), None
+    return None, int(float(match[1]) * _UNITS[unit])
