@@ -180,3 +180,20 @@ def test_rebasing_what_has_no_reference_is_refused() -> None:
         learner.rebase(0)
     with pytest.raises(UsageError, match=r"tasks so far: 0 \(legacy\)"):
         learner.rebase("legcay")
+
+
+@pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
+def test_a_task_can_be_given_a_limit_of_its_own_when_it_is_learned() -> None:
+    learner = _adopted()
+    learner.learn(*_new(200, 2), name="sides", tolerance="40%", epochs=1)
+    rows = learner.learn(*_old(200, 5), name="old again", epochs=1).promises
+    assert [row.written for row in rows] == ["+2pt", "40%", None]
+
+
+@pytest.mark.parametrize("tolerance", ["+2%", "1%,2%", {"a": "+2pt"}, "a:+2pt, *:5%", "new:5%"])
+def test_what_is_no_single_limit_is_refused_before_the_task(tolerance: Any) -> None:
+    learner = _adopted()
+    for call in (learner.learn, learner.adopt):
+        with pytest.raises(UsageError, match="tolerance="):
+            call(*_old(100, 2), tolerance=tolerance)
+    assert learner.tasks_learned == 1

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from pdcl.core.objective import outputs_each
-from pdcl.core.tolerances import read_limits
 from pdcl.errors import UsageError
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of, unchanged
@@ -25,6 +24,7 @@ from pdcl.lifelong.undo import Before, all_or_nothing
 from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice
 from pdcl.lifelong.warning import warn_of_broken
 from pdcl.networks import eval_mode
+from pdcl.storage.interrupts import put_off
 from pdcl.streams.checks import FIRST_BATCH, check_targets, check_task
 from pdcl.streams.data import Collate, Data, DatasetData, everything, shaped
 from pdcl.streams.encoding import Encoding, Kind, described
@@ -36,7 +36,7 @@ from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
-from pdcl.training.stated import check_enough
+from pdcl.training.stated import check_enough, check_single
 from pdcl.trees import Tree, call, conformed, logits_of, take, to
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def learn(
     y: Any = None,
     *,
     name: str | None = None,
+    tolerance: Any = None,
     test: Any = None,
     groups: Any = None,
     columns: Any = None,
@@ -68,6 +69,7 @@ def learn(
 ) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
+    check_single(tolerance)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     chosen = _stated_schedule(epochs, batch)
     aside = None
@@ -81,6 +83,7 @@ def learn(
         task, raw = _task(learner, samples, test, name, kind, transform, grow)
         check_enough(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)
+        learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         result = _trained(learner, task, schedule, test is not None, listener)
         result["audit"] = None if aside is None else asdict(aside.about)
@@ -96,9 +99,10 @@ def learn(
 def _rolled_back(learner: Learner, before: Before, task: Task, result: dict[str, Any]) -> Entry:
     """Take a task back that broke a limit; the lineage keeps what it would have done."""
     broken = learner.promises
-    before.restore()
-    learner.lineage.note_change(task.index, task.name, result, ROLLED_BACK)
-    before.settle()
+    with put_off():
+        before.restore()
+        learner.lineage.note_change(task.index, task.name, result, ROLLED_BACK)
+        before.settle()
     warn_of_broken(broken, f"{task.name} was rolled back: the learner is as it was before")
     return Entry(learner.lineage.entries[-1])
 
@@ -140,8 +144,7 @@ def adopt(
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
-    if tolerance is not None:
-        read_limits(tolerance)
+    check_single(tolerance)
     with all_or_nothing(learner) as before:
         if learner.spec is None:
             _prepare(learner, samples, kind, transform, labels)

@@ -58,11 +58,12 @@ class Learner(Trainable):
     def learn(self, x: Any, y: Any = None, **options: Any) -> Entry:
         """Learn one task: `learn(x, y, name="2026-12")`. Labels are any integers or strings, new ones included.
 
-        name; test: (x, y) to score afterwards; groups: one per sample; columns: {"plan": [...]}, further facts of every
-        sample; epochs, batch: otherwise by size; grow: widens the network in place of our own rule; kind, transform: of
-        the first task; listener: hears the events. audit: a directory to set `audit_share` (0.1) of the task aside in,
-        at most `audit_budget` samples in all, for the gate. on_violation: what to do where a limit is BROKEN: "report"
-        it, or "rollback", which puts the learner back to what it was.
+        name; tolerance: of this task alone, from now on; test: (x, y) to score afterwards; groups: one per sample;
+        columns: {"plan": [...]}, further facts of every sample; epochs, batch: otherwise by size; grow: widens the
+        network in place of our own rule; kind, transform: of the first task; listener: hears the events. audit: a
+        directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
+        on_violation: what to do where a limit is BROKEN: "report" it, or "rollback", which puts the learner back to
+        what it was.
         x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
 
         Where limits are stated, the entry's `promises` (and the learner's) is the table of what became of them, and

@@ -31,6 +31,15 @@ def check_enough(tolerance: Any, tasks: int) -> None:
         )
 
 
+def check_single(tolerance: Any) -> None:
+    """Raise UsageError unless it is None or one limit, for one task."""
+    limits = read_limits(tolerance)
+    if limits is None:
+        return
+    if limits.tasks or limits.segments or limits.new is not None or isinstance(limits.rest, PerTask):
+        raise UsageError(f"tolerance={tolerance!r} states several limits; this task takes one, such as +2pt or 5%")
+
+
 def check_against(tolerance: Any, tasks: Sequence[str]) -> None:
     """Raise UsageError for limits that don't fit the tasks of a stream: a short list, a name that none of them has."""
     limits = read_limits(tolerance)
