@@ -202,3 +202,32 @@ def test_a_rule_sees_slacks_errors_share_and_planned_steps():
     assert duals.state.tolist() == [[1, 2, 1, 2]]
     assert duals.values.tolist() == [[2, 4, 2, 4]]
     assert duals.slacks.tolist() == [[5.0] * 4]
+
+
+def test_slacks_from_batches_forget_what_was_replayed_before_the_last_dual_step(constant):
+    """Losses 2, then 4: the second slack is 4 and not the mean of both."""
+    learner, stream = constant([[2.0]], [5.0], dual_lr=0.1).prepared(slack="batch", estimator=None)
+    learner.begin(stream.tasks[1], 2)
+    found = []
+    for loss in (2.0, 4.0):
+        drawn = learner.core.draw(3)
+        learner.core.observe(torch.tensor([0]), torch.tensor([5.0, loss, loss, loss]), 1, drawn)
+        found.append(learner.core.measure(learner.evaluated).slacks[0])
+    assert found == pytest.approx([2.0, 4.0])
+
+
+@pytest.mark.parametrize(("pace", "steps", "planned"), [({"primal_steps": 3}, 12, 4), ({"dual_steps": 6}, 12, 6)])
+def test_a_rule_knows_how_many_dual_steps_are_planned_also_after_a_resume(constant, pace, steps, planned):
+    made = constant([[2.0]], [5.0])
+    learner, stream = made.prepared(**{"primal_steps": None, **pace})
+    other, _ = made.prepared(**{"primal_steps": None, **pace})
+    learner.begin(stream.tasks[1], steps)
+    learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+    other.load_state_dict(learner.state_dict())
+    assert learner.core.duals.steps == other.core.duals.steps == planned
+
+
+def test_a_task_shorter_than_its_dual_steps_plans_one_at_each_step(constant):
+    learner, stream = constant([[2.0]], [5.0]).prepared(primal_steps=None, dual_steps=60)
+    learner.begin(stream.tasks[1], 7)
+    assert (learner.core.period, learner.core.duals.steps) == (1, 7)

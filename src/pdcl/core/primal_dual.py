@@ -464,7 +464,7 @@ class PrimalDual:
         return {
             "method": {name: getattr(self, name) for name in self.PERSISTENT},
             "duals": {**self.duals.state_dict(), "history": past, "task_slacks": slacks} if running else {},
-            "running": {"sum": self._loss_sum, "count": self._loss_count} if running else {},
+            "running": {"sum": self._loss_sum, "count": self._loss_count, "steps": self.duals.steps} if running else {},
             "measure": self.gauge.state_dict() if running else {},
         }
 
@@ -476,7 +476,7 @@ class PrimalDual:
             return
         self._lay_out()
         blank = torch.zeros(1, 0)
-        self.duals = Duals(blank, blank, self.dual)
+        self.duals = Duals(blank, blank, self.dual, state["running"].get("steps", 1))
         self.duals.load_state_dict(state["duals"])
         self.history, self.slacks = list(state["duals"]["history"]), list(state["duals"]["task_slacks"])
         self._loss_sum, self._loss_count = state["running"]["sum"], state["running"]["count"]
