@@ -301,3 +301,17 @@ def test_diverged_losses_change_no_dual():
 def test_nonsense_is_named_and_the_way_out_is_shown(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+def test_a_rate_of_zero_and_no_decay_are_allowed():
+    lagrangian = Lagrangian(0.1, dual_lr=0, decay=0)
+    lagrangian.ascend(BATCH, IDS)
+    assert lagrangian.duals.tolist() == [0.0, 0.0]
+
+
+def test_duals_are_in_double_precision_whatever_networks_are_in():
+    torch.set_default_dtype(torch.float32)
+    lagrangian = Lagrangian(0.0, dual_lr=0.1)
+    lagrangian.ascend(torch.ones(2), torch.tensor([-1, 3]))
+    assert lagrangian.duals.dtype == lagrangian.tolerances.dtype == DOUBLE
+    assert lagrangian.duals.item() == lagrangian.current_dual == 0.1
