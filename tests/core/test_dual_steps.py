@@ -231,3 +231,40 @@ def test_a_task_shorter_than_its_dual_steps_plans_one_at_each_step(constant):
     learner, stream = constant([[2.0]], [5.0]).prepared(primal_steps=None, dual_steps=60)
     learner.begin(stream.tasks[1], 7)
     assert (learner.core.period, learner.core.duals.steps) == (1, 7)
+
+
+def moved_by(learner, losses):
+    """One dual step for each of these losses of memory."""
+    core = learner.core
+    for loss in losses:
+        core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+        core.measure(lambda x, loss=loss: torch.full((len(x), 1), loss))
+
+
+def test_a_tolerance_out_of_reach_is_told_with_its_last_slack(constant):
+    """The given loss is added to the stored one: slacks 1.5, 2.5, … 5.5 of task 0, and −5 of task 1."""
+    learner, stream = constant([[0.0], [0.0]], [5.0], tolerance=[0.5, 50.0, 9.0], dual_lr=0.1).prepared(memory=9)
+    learner.begin(stream.tasks[2], 5)
+    moved_by(learner, [2.0, 3.0, 4.0, 5.0, 6.0])
+    ended = learner.core.end(2, stream.tasks[2].data, learner.evaluated, 9)
+    (missed,) = ended.out_of_reach
+    assert (missed.task, missed.tolerance) == (0, 0.5)
+    assert missed.slack == pytest.approx(5.5)
+    assert missed.dual == pytest.approx(0.1 * (1.5 + 2.5 + 3.5 + 4.5 + 5.5)) == pytest.approx(ended.duals[0])
+
+
+def test_nothing_is_out_of_reach_before_a_dual_step(constant):
+    learner, stream = constant([[3.0]], [5.0]).prepared(memory=9)
+    learner.begin(stream.tasks[1], 5)
+    assert learner.core.end(1, stream.tasks[1].data, learner.evaluated, 9).out_of_reach == []
+
+
+def test_a_rule_without_rate_and_decay_leaves_the_artificial_dual_at_a_tenth_of_the_slack(constant):
+    class Still:
+        def step(self, state, look):
+            return state, state
+
+    found = constant([[3.0]], [5.0], tolerance=0.5).by_core(dual=Still())
+    assert found.core.current_dual == pytest.approx(0.45)
+    assert found.core.report().decay == 0.0
+    assert found.dual.tolist() == [0.0]
