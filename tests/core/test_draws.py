@@ -178,3 +178,7 @@ def test_draws_do_not_depend_on_the_default_type_of_floats():
             found.append(slots)
             assert weights.dtype == kind
         assert torch.equal(*found)
+
+
+def test_without_duals_every_sample_weighs_alike():
+    assert rule("selection", "uniform").weights(torch.tensor([3.0, 0.0])).tolist() == [1.0, 1.0]

@@ -216,7 +216,10 @@ def test_slacks_from_batches_forget_what_was_replayed_before_the_last_dual_step(
     assert found == pytest.approx([2.0, 4.0])
 
 
-@pytest.mark.parametrize(("pace", "steps", "planned"), [({"primal_steps": 3}, 12, 4), ({"dual_steps": 6}, 12, 6)])
+@pytest.mark.parametrize(
+    ("pace", "steps", "planned"),
+    [({"primal_steps": 3}, 12, 4), ({"dual_steps": 6}, 12, 6), ({"primal_steps": 20}, 12, 1)],
+)
 def test_a_rule_knows_how_many_dual_steps_are_planned_also_after_a_resume(constant, pace, steps, planned):
     made = constant([[2.0]], [5.0])
     learner, stream = made.prepared(**{"primal_steps": None, **pace})
@@ -268,3 +271,16 @@ def test_a_rule_without_rate_and_decay_leaves_the_artificial_dual_at_a_tenth_of_
     assert found.core.current_dual == pytest.approx(0.45)
     assert found.core.report().decay == 0.0
     assert found.dual.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("level", ["task", "sample"])
+def test_slacks_are_in_double_precision_whatever_networks_are_in(constant, level):
+    learner, stream = constant([[3.0]], [5.0], tolerance=0.1).prepared(level=level)
+    learner.begin(stream.tasks[1], 1)
+    core = learner.core
+    torch.set_default_dtype(torch.float32)
+    slacks, _, by_task = core.gauge.measure(
+        core.duals.tolerances, core.tolerances, lambda slots: torch.ones(1, 1).double()
+    )
+    assert by_task.item() == 1.0 - 0.1
+    assert slacks.item() == 1.0 - (0.1 if level == "task" else 1.1 * 0.1)

@@ -315,3 +315,17 @@ def test_duals_are_in_double_precision_whatever_networks_are_in():
     lagrangian.ascend(torch.ones(2), torch.tensor([-1, 3]))
     assert lagrangian.duals.dtype == lagrangian.tolerances.dtype == DOUBLE
     assert lagrangian.duals.item() == lagrangian.current_dual == 0.1
+
+
+def test_a_sample_has_the_group_that_it_was_last_given():
+    """Two samples of one task weigh a half each; of two tasks, one each."""
+    lagrangian = Lagrangian(0.0, dual_lr=1.0, level="sample")
+    losses, ids = real(1.0, 3.0), torch.tensor([0, 1])
+    lagrangian.ascend(losses, ids)
+    assert lagrangian.loss(losses, ids).item() == pytest.approx(5.0)
+    assert lagrangian.loss(losses, ids, groups=torch.tensor([0, 1])).item() == pytest.approx(10.0)
+    assert lagrangian.mass == pytest.approx(4.0)
+
+
+def test_one_current_sample_counts_whole():
+    assert Lagrangian(0.0).loss(real(3.0), torch.tensor([-1])).item() == 3.0
