@@ -247,6 +247,9 @@ def test_saved_and_loaded_it_goes_on_as_if_never_stopped(level):
     assert json.loads(json.dumps(values)) == values
     other = Lagrangian(0.5, level=level)
     other.load_state_dict(state)
+    for name in ("ids", "duals", "slacks", "tolerances"):
+        assert torch.equal(getattr(one, name), getattr(other, name))
+    assert one.mass == other.mass > 0
     for lagrangian in (one, other):
         lagrangian.ascend(BATCH * 1.5, IDS)
     assert torch.equal(one.duals, other.duals)
