@@ -314,10 +314,11 @@ def test_a_rate_of_zero_and_no_decay_are_allowed():
 
 def test_duals_are_in_double_precision_whatever_networks_are_in():
     torch.set_default_dtype(torch.float32)
-    lagrangian = Lagrangian(0.0, dual_lr=0.1)
+    lagrangian = Lagrangian(0.1, dual_lr=0.1)
     lagrangian.ascend(torch.ones(2), torch.tensor([-1, 3]))
     assert lagrangian.duals.dtype == lagrangian.tolerances.dtype == DOUBLE
-    assert lagrangian.duals.item() == lagrangian.current_dual == 0.1
+    assert lagrangian.tolerances.item() == 0.1
+    assert lagrangian.duals.item() == lagrangian.current_dual == 0.1 * (1 - 0.1)
 
 
 def test_a_sample_has_the_group_that_it_was_last_given():

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -239,3 +239,18 @@ def test_whatever_can_be_left_out_has_the_default_of_the_paper_or_what_works():
     core, own = PrimalDual(5), learner.new_core(5)
     names = ("level", "start", "warm", "normalise", "limit", "dual", "estimator", "slack", "partition", "selection")
     assert {name: getattr(core, name) for name in names} == {name: getattr(own, name) for name in names}
+
+
+def test_a_setting_is_read_as_the_type_of_its_default(own):
+    @register_rule("dual", "typed")
+    @dataclass(frozen=True)
+    class Typed:
+        free: Any
+        text: str = "a"
+        number: int = 1
+        real: float = 1.0
+        switch: bool = True
+
+    found = rule("dual", "typed:free=1,text=2,number=3,real=4,switch=0")
+    assert found == Typed("1", "2", 3, 4.0, False)
+    assert rule("dual", "typed:free=x,switch=TRUE") == Typed("x")
