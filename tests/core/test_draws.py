@@ -182,3 +182,9 @@ def test_draws_do_not_depend_on_the_default_type_of_floats():
 
 def test_without_duals_every_sample_weighs_alike():
     assert rule("selection", "uniform").weights(torch.tensor([3.0, 0.0])).tolist() == [1.0, 1.0]
+
+
+def test_tasks_of_which_nothing_is_stored_have_an_empty_set():
+    sets = task_sets(torch.tensor([0]), 3)
+    assert sets.counts.tolist() == [1, 0, 0]
+    assert sets.offsets.tolist() == [0, 1, 1]

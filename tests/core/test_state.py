@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from pdcl.core.report import Report, Trace
+
 SETTINGS = [
     {},
     {"level": "sample", "selection": "dual", "slack_samples": 5},
@@ -122,3 +124,7 @@ def test_duals_of_an_older_state_load_with_their_integral_and_unknown_slacks():
     assert duals.slacks.isnan().tolist() == [[True, True]]
     duals.load_state_dict({**old, "slacks": torch.full((1, 2), 0.5)})
     assert duals.slacks.tolist() == [[0.5, 0.5]]
+
+
+def test_the_report_of_a_method_without_tolerances_claims_nothing():
+    assert Report() == Report(False, [], [], [], Trace([], [], [], [], []), None, 0.0, False)
