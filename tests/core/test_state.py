@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from pdcl.core.primal_dual import PrimalDual
 from pdcl.core.report import Report, Trace
 
 SETTINGS = [
@@ -128,3 +129,13 @@ def test_duals_of_an_older_state_load_with_their_integral_and_unknown_slacks():
 
 def test_the_report_of_a_method_without_tolerances_claims_nothing():
     assert Report() == Report(False, [], [], [], Trace([], [], [], [], []), None, 0.0, False)
+
+
+def test_a_core_that_has_seen_nothing_replays_nothing_and_can_be_saved():
+    core = PrimalDual(5)
+    assert core.draw(3) is None
+    assert core.weights(2, None) is None
+    assert (core.report().duals, core.report().tolerances, core.report().trace) == ([], [], Trace())
+    other = PrimalDual(5)
+    other.load_state_dict(core.state_dict())
+    assert other.norm == core.norm == 0
