@@ -269,3 +269,9 @@ def test_so_many_samples_are_scored_for_each_place(written, total, places, expec
     assert len(set(scored)) == len(scored) == expected
     assert len(set(chosen.tolist())) == places
     assert set(chosen.tolist()) <= set(scored)
+
+
+def test_nothing_is_kept_for_each_sample_where_selection_does_not_ask(constant):
+    learner, stream = constant([[1.0]], [2.0, 3.0]).prepared()
+    learner.begin(stream.tasks[1], 1)
+    assert len(learner.core.shadow) == 0
