@@ -15,7 +15,7 @@ VALUES = torch.tensor([1.0, 10.0, 100.0, 1000.0, 10000.0])
 def overlapping():
     """Slots 0–4; sets {4, 1}, {1, 2, 3}, {} and {0} with masses 3, 6, 5 and 2."""
     members, counts = torch.tensor([4, 1, 1, 2, 3, 0]), torch.tensor([2, 3, 0, 1])
-    return Pool(torch.tensor([3.0, 6.0, 5.0, 2.0]), members, counts.cumsum(0) - counts, counts)
+    return Pool(torch.tensor([3.0, 6.0, 5.0, 2.0], dtype=torch.float64), members, counts.cumsum(0) - counts, counts)
 
 
 EXACT = 3 * (10000 + 10) / 2 + 6 * (10 + 100 + 1000) / 3 + 2 * 1
@@ -166,3 +166,25 @@ def test_terms_are_the_current_losses_then_every_quantity_of_the_replayed(drifti
     assert core.weights(1, None) is None
     core.normalise = True
     assert core.weights(1, drawn).tolist() == pytest.approx((weights / (1 + 3.19 + 16.19)).tolist())
+
+
+def test_draws_do_not_depend_on_the_default_type_of_floats():
+    """Single precision would reach only 2²⁴ places, and round some of them to one too many."""
+    for name in ("dual", "uniform", "stratified"):
+        found = []
+        for kind in (torch.float32, torch.float64):
+            torch.set_default_dtype(kind)
+            slots, weights = rule("estimator", name).draw(overlapping(), 200, torch.Generator().manual_seed(4))
+            found.append(slots)
+            assert weights.dtype == kind
+        assert torch.equal(*found)
+
+
+def test_without_duals_every_sample_weighs_alike():
+    assert rule("selection", "uniform").weights(torch.tensor([3.0, 0.0])).tolist() == [1.0, 1.0]
+
+
+def test_tasks_of_which_nothing_is_stored_have_an_empty_set():
+    sets = task_sets(torch.tensor([0]), 3)
+    assert sets.counts.tolist() == [1, 0, 0]
+    assert sets.offsets.tolist() == [0, 1, 1]

@@ -202,3 +202,85 @@ def test_a_rule_sees_slacks_errors_share_and_planned_steps():
     assert duals.state.tolist() == [[1, 2, 1, 2]]
     assert duals.values.tolist() == [[2, 4, 2, 4]]
     assert duals.slacks.tolist() == [[5.0] * 4]
+
+
+def test_slacks_from_batches_forget_what_was_replayed_before_the_last_dual_step(constant):
+    """Losses 2, then 4: the second slack is 4 and not the mean of both."""
+    learner, stream = constant([[2.0]], [5.0], dual_lr=0.1).prepared(slack="batch", estimator=None)
+    learner.begin(stream.tasks[1], 2)
+    found = []
+    for loss in (2.0, 4.0):
+        drawn = learner.core.draw(3)
+        learner.core.observe(torch.tensor([0]), torch.tensor([5.0, loss, loss, loss]), 1, drawn)
+        found.append(learner.core.measure(learner.evaluated).slacks[0])
+    assert found == pytest.approx([2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("pace", "steps", "planned"),
+    [({"primal_steps": 3}, 12, 4), ({"dual_steps": 6}, 12, 6), ({"primal_steps": 20}, 12, 1)],
+)
+def test_a_rule_knows_how_many_dual_steps_are_planned_also_after_a_resume(constant, pace, steps, planned):
+    made = constant([[2.0]], [5.0])
+    learner, stream = made.prepared(**{"primal_steps": None, **pace})
+    other, _ = made.prepared(**{"primal_steps": None, **pace})
+    learner.begin(stream.tasks[1], steps)
+    learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+    other.load_state_dict(learner.state_dict())
+    assert learner.core.duals.steps == other.core.duals.steps == planned
+
+
+def test_a_task_shorter_than_its_dual_steps_plans_one_at_each_step(constant):
+    learner, stream = constant([[2.0]], [5.0]).prepared(primal_steps=None, dual_steps=60)
+    learner.begin(stream.tasks[1], 7)
+    assert (learner.core.period, learner.core.duals.steps) == (1, 7)
+
+
+def moved_by(learner, losses):
+    """One dual step for each of these losses of memory."""
+    core = learner.core
+    for loss in losses:
+        core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+        core.measure(lambda x, loss=loss: torch.full((len(x), 1), loss))
+
+
+def test_a_tolerance_out_of_reach_is_told_with_its_last_slack(constant):
+    """The given loss is added to the stored one: slacks 1.5, 2.5, … 5.5 of task 0, and −5 of task 1."""
+    learner, stream = constant([[0.0], [0.0]], [5.0], tolerance=[0.5, 50.0, 9.0], dual_lr=0.1).prepared(memory=9)
+    learner.begin(stream.tasks[2], 5)
+    moved_by(learner, [2.0, 3.0, 4.0, 5.0, 6.0])
+    ended = learner.core.end(2, stream.tasks[2].data, learner.evaluated, 9)
+    (missed,) = ended.out_of_reach
+    assert (missed.task, missed.tolerance) == (0, 0.5)
+    assert missed.slack == pytest.approx(5.5)
+    assert missed.dual == pytest.approx(0.1 * (1.5 + 2.5 + 3.5 + 4.5 + 5.5)) == pytest.approx(ended.duals[0])
+
+
+def test_nothing_is_out_of_reach_before_a_dual_step(constant):
+    learner, stream = constant([[3.0]], [5.0]).prepared(memory=9)
+    learner.begin(stream.tasks[1], 5)
+    assert learner.core.end(1, stream.tasks[1].data, learner.evaluated, 9).out_of_reach == []
+
+
+def test_a_rule_without_rate_and_decay_leaves_the_artificial_dual_at_a_tenth_of_the_slack(constant):
+    class Still:
+        def step(self, state, look):
+            return state, state
+
+    found = constant([[3.0]], [5.0], tolerance=0.5).by_core(dual=Still())
+    assert found.core.current_dual == pytest.approx(0.45)
+    assert found.core.report().decay == 0.0
+    assert found.dual.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("level", ["task", "sample"])
+def test_slacks_are_in_double_precision_whatever_networks_are_in(constant, level):
+    learner, stream = constant([[3.0]], [5.0], tolerance=0.1).prepared(level=level)
+    learner.begin(stream.tasks[1], 1)
+    core = learner.core
+    torch.set_default_dtype(torch.float32)
+    slacks, _, by_task = core.gauge.measure(
+        core.duals.tolerances, core.tolerances, lambda slots: torch.ones(1, 1).double()
+    )
+    assert by_task.item() == 1.0 - 0.1
+    assert slacks.item() == 1.0 - (0.1 if level == "task" else 1.1 * 0.1)

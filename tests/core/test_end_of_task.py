@@ -244,3 +244,33 @@ def test_the_running_mean_moves_a_fifth_of_the_way_at_each_dual_step(constant):
     core.observe(torch.tensor([0]), torch.tensor([7.0]), 1, None)
     core.measure(learner.evaluated)
     assert core.recent == pytest.approx(2.0 + 0.2 * 5.0)
+
+
+@pytest.mark.parametrize(
+    ("written", "total", "places", "expected"),
+    [
+        ("dual", 5000, 300, 1200),
+        ("dual", 5000, 10, 1000),
+        ("dual", 700, 10, 700),
+        ("dual:candidates=0", 5000, 10, 5000),
+        ("dual:candidates=2", 5000, 900, 1800),
+    ],
+)
+def test_so_many_samples_are_scored_for_each_place(written, total, places, expected):
+    data = TensorData(torch.zeros(total, 1), torch.zeros(total, 1))
+    scored = []
+
+    def score(candidates):
+        scored.extend(candidates.tolist())
+        return torch.ones(len(candidates))
+
+    chosen, _ = chosen_positions(rule("selection", written), data, places, score, torch.Generator().manual_seed(0))
+    assert len(set(scored)) == len(scored) == expected
+    assert len(set(chosen.tolist())) == places
+    assert set(chosen.tolist()) <= set(scored)
+
+
+def test_nothing_is_kept_for_each_sample_where_selection_does_not_ask(constant):
+    learner, stream = constant([[1.0]], [2.0, 3.0]).prepared()
+    learner.begin(stream.tasks[1], 1)
+    assert len(learner.core.shadow) == 0

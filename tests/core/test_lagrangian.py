@@ -247,6 +247,9 @@ def test_saved_and_loaded_it_goes_on_as_if_never_stopped(level):
     assert json.loads(json.dumps(values)) == values
     other = Lagrangian(0.5, level=level)
     other.load_state_dict(state)
+    for name in ("ids", "duals", "slacks", "tolerances"):
+        assert torch.equal(getattr(one, name), getattr(other, name))
+    assert one.mass == other.mass > 0
     for lagrangian in (one, other):
         lagrangian.ascend(BATCH * 1.5, IDS)
     assert torch.equal(one.duals, other.duals)
@@ -301,3 +304,32 @@ def test_diverged_losses_change_no_dual():
 def test_nonsense_is_named_and_the_way_out_is_shown(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+def test_a_rate_of_zero_and_no_decay_are_allowed():
+    lagrangian = Lagrangian(0.1, dual_lr=0, decay=0)
+    lagrangian.ascend(BATCH, IDS)
+    assert lagrangian.duals.tolist() == [0.0, 0.0]
+
+
+def test_duals_are_in_double_precision_whatever_networks_are_in():
+    torch.set_default_dtype(torch.float32)
+    lagrangian = Lagrangian(0.1, dual_lr=0.1)
+    lagrangian.ascend(torch.ones(2), torch.tensor([-1, 3]))
+    assert lagrangian.duals.dtype == lagrangian.tolerances.dtype == DOUBLE
+    assert lagrangian.tolerances.item() == 0.1
+    assert lagrangian.duals.item() == lagrangian.current_dual == 0.1 * (1 - 0.1)
+
+
+def test_a_sample_has_the_group_that_it_was_last_given():
+    """Two samples of one task weigh a half each; of two tasks, one each."""
+    lagrangian = Lagrangian(0.0, dual_lr=1.0, level="sample")
+    losses, ids = real(1.0, 3.0), torch.tensor([0, 1])
+    lagrangian.ascend(losses, ids)
+    assert lagrangian.loss(losses, ids).item() == pytest.approx(5.0)
+    assert lagrangian.loss(losses, ids, groups=torch.tensor([0, 1])).item() == pytest.approx(10.0)
+    assert lagrangian.mass == pytest.approx(4.0)
+
+
+def test_one_current_sample_counts_whole():
+    assert Lagrangian(0.0).loss(real(3.0), torch.tensor([-1])).item() == 3.0

@@ -1,12 +1,14 @@
 """Rules by name: what is written is what runs, what has no effect is refused, and a rule of one's own decides."""
 
+import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
 
 import pdcl
+from pdcl.core.pace import Pace
 from pdcl.core.primal_dual import PrimalDual
 from pdcl.duality import rules
 from pdcl.duality.dual_rules import Ascent
@@ -15,7 +17,7 @@ from pdcl.duality.rules import describe_rule, register_rule, rule, rule_names, s
 from pdcl.duality.selection_rules import ByDual
 from pdcl.duality.slack_rules import OnMemory
 from pdcl.errors import UsageError
-from pdcl.learners.pdcl import PDCL
+from pdcl.learners.pdcl import PDCL, SHORT
 
 
 @pytest.mark.parametrize(
@@ -208,3 +210,48 @@ def test_estimators_have_effect_at_the_sample_level(constant, estimator, slots):
     }
     flat = torch.full((8,), 2.0 / 8)
     assert drawn.weights[0].tolist() == pytest.approx(expected.get(estimator, flat).tolist())
+
+
+# "alpha: … (.5)" in the description of PDCL; the tolerance has examples in brackets instead.
+WRITTEN = re.findall(r"^    (\w+): .*\((yes|no|[\d.]+)[;,)]", PDCL.__doc__, re.MULTILINE)
+STATED = [(option, value) for option, value in WRITTEN if option != "tolerance"]
+
+
+@pytest.mark.parametrize(("option", "value"), STATED)
+def test_defaults_are_those_that_the_description_states(option, value):
+    stated = {"yes": True, "no": False}.get(value) if value in ("yes", "no") else float(value)
+    if option == "dual_steps":
+        assert Pace().period(6000) == 6000 / stated
+        return
+    kind, setting = SHORT[option]
+    known = [rule(kind, name) for name in rule_names(kind)]
+    assert {getattr(found, setting) for found in known if setting in settings(found)} == {stated}
+
+
+def test_the_description_states_a_default_for_every_short_option():
+    assert {name for name, _ in STATED} == {*SHORT, "dual_steps"}
+
+
+def test_whatever_can_be_left_out_has_the_default_of_the_paper_or_what_works():
+    """Of the options that aren't short for a rule's setting."""
+    learner = PDCL("mlp:8")
+    found = {name: getattr(learner, name) for name in ("tolerance", "level", "start", "warm", "normalise")}
+    assert found == {"tolerance": "1.1x", "level": "task", "start": 0.0, "warm": False, "normalise": True}
+    core, own = PrimalDual(5), learner.new_core(5)
+    names = ("level", "start", "warm", "normalise", "limit", "dual", "estimator", "slack", "partition", "selection")
+    assert {name: getattr(core, name) for name in names} == {name: getattr(own, name) for name in names}
+
+
+def test_a_setting_is_read_as_the_type_of_its_default(own):
+    @register_rule("dual", "typed")
+    @dataclass(frozen=True)
+    class Typed:
+        free: Any
+        text: str = "a"
+        number: int = 1
+        real: float = 1.0
+        switch: bool = True
+
+    found = rule("dual", "typed:free=1,text=2,number=3,real=4,switch=0")
+    assert found == Typed("1", "2", 3, 4.0, False)
+    assert rule("dual", "typed:free=x,switch=TRUE") == Typed("x")

@@ -3,6 +3,9 @@
 import pytest
 import torch
 
+from pdcl.core.primal_dual import PrimalDual
+from pdcl.core.report import Report, Trace
+
 SETTINGS = [
     {},
     {"level": "sample", "selection": "dual", "slack_samples": 5},
@@ -65,7 +68,9 @@ def test_a_core_taken_over_between_tasks_starts_the_next_one_the_same(constant):
     one.begin(stream.tasks[1], 1)
     taken(one, stream, 1)
     one.end(stream.tasks[1])
-    other.load_state_dict(one.state_dict())
+    state = one.state_dict()
+    assert [state[part] for part in ("duals", "running", "measure")] == [{}, {}, {}]
+    other.load_state_dict(state)
     for learner in (one, other):
         learner.begin(stream.tasks[1], 1)
     assert torch.equal(one.core.duals.values, other.core.duals.values)
@@ -106,3 +111,31 @@ def test_loosening_moves_one_tolerance_for_the_next_task(constant):
     learner.core.tolerances.loosen(1, 0.25)
     learner.begin(stream.tasks[-1], 1)
     assert learner.core.duals.tolerances.tolist() == [[0.5, 0.75]]
+
+
+def test_duals_of_an_older_state_load_with_their_integral_and_unknown_slacks():
+    from pdcl.core.duals import Duals
+    from pdcl.duality.dual_rules import Ascent
+
+    duals = Duals(torch.zeros(1, 0), torch.zeros(1, 0), Ascent())
+    old = {"tolerances": torch.ones(1, 2), "values": torch.full((1, 2), 3.0), "integral": torch.full((1, 2), 2.0)}
+    duals.load_state_dict({**old, "slacks": torch.zeros(1, 1)})
+    assert duals.state.tolist() == [[2.0, 2.0]]
+    assert duals.values.tolist() == [[3.0, 3.0]]
+    assert duals.slacks.isnan().tolist() == [[True, True]]
+    duals.load_state_dict({**old, "slacks": torch.full((1, 2), 0.5)})
+    assert duals.slacks.tolist() == [[0.5, 0.5]]
+
+
+def test_the_report_of_a_method_without_tolerances_claims_nothing():
+    assert Report() == Report(False, [], [], [], Trace([], [], [], [], []), None, 0.0, False)
+
+
+def test_a_core_that_has_seen_nothing_replays_nothing_and_can_be_saved():
+    core = PrimalDual(5)
+    assert core.draw(3) is None
+    assert core.weights(2, None) is None
+    assert (core.report().duals, core.report().tolerances, core.report().trace) == ([], [], Trace())
+    other = PrimalDual(5)
+    other.load_state_dict(core.state_dict())
+    assert other.norm == core.norm == 0

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from pdcl.core.primal_dual import Ended, PrimalDual, usual_partition
+from pdcl.core.alternation import usual_partition
+from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.core.report import Report
 from pdcl.core.tolerances import Tolerances, read_limits
 from pdcl.duality.limits import Limits
