@@ -221,10 +221,11 @@ STATED = [(option, value) for option, value in WRITTEN if option != "tolerance"]
 def test_defaults_are_those_that_the_description_states(option, value):
     stated = {"yes": True, "no": False}.get(value) if value in ("yes", "no") else float(value)
     if option == "dual_steps":
-        assert Pace().period(6000) == 6000 / stated
+        assert Pace().dual_steps_of(6000) == stated
         return
     kind, setting = SHORT[option]
-    known = [rule(kind, name) for name in rule_names(kind)]
+    usual = PDCL("mlp:8", tolerance=0.1).rules[kind]
+    known = [usual] if setting in settings(usual) else [rule(kind, name) for name in rule_names(kind)]
     assert {getattr(found, setting) for found in known if setting in settings(found)} == {stated}
 
 
@@ -236,9 +237,9 @@ def test_whatever_can_be_left_out_has_the_default_of_the_paper_or_what_works():
     """Of the options that aren't short for a rule's setting."""
     learner = PDCL("mlp:8")
     found = {name: getattr(learner, name) for name in ("tolerance", "level", "start", "warm", "normalise")}
-    assert found == {"tolerance": "1.1x", "level": "task", "start": 0.0, "warm": False, "normalise": True}
+    assert found == {"tolerance": None, "level": "task", "start": 0.0, "warm": False, "normalise": True}
     core, own = PrimalDual(5), learner.new_core(5)
-    names = ("level", "start", "warm", "normalise", "limit", "dual", "estimator", "slack", "partition", "selection")
+    names = ("level", "start", "warm", "normalise", "base", "dual", "estimator", "slack", "partition", "selection")
     assert {name: getattr(core, name) for name in names} == {name: getattr(own, name) for name in names}
 
 
