@@ -13,7 +13,7 @@ CONTENT = {
     "study": {"name": "s", "streams": ["synthetic"], "methods": ["er", "pdcl"], "memory": [20], "seeds": 1},
     "parts": {
         "first": {},
-        "alpha": {"methods": ["pdcl"], "grid": {"alpha": [0.1, 0.9]}},
+        "alpha": {"methods": ["pdcl"], "grid": {"drift": [0.1, 0.9]}},
         "again": {"methods": ["er"], "on": {"synthetic": {"memory": [20, 30]}}},
     },
 }
@@ -23,14 +23,14 @@ def test_runs_come_part_by_part_and_shared_ones_once() -> None:
     titles = [run.title for run in parse(CONTENT).runs()]
     assert titles == [
         "synthetic er m20 s0", "synthetic pdcl m20 s0",
-        "synthetic pdcl m20 s0 alpha=0.1", "synthetic pdcl m20 s0 alpha=0.9",
+        "synthetic pdcl m20 s0 drift=0.1", "synthetic pdcl m20 s0 drift=0.9",
         "synthetic er m30 s0",
     ]  # fmt: skip
 
 
 def test_named_parts_alone_are_run_in_the_order_of_the_file() -> None:
     titles = [run.title for run in parse(CONTENT).restricted(["again", "alpha"]).runs()]
-    assert titles[0] == "synthetic pdcl m20 s0 alpha=0.1"
+    assert titles[0] == "synthetic pdcl m20 s0 drift=0.1"
     assert titles[-2:] == ["synthetic er m20 s0", "synthetic er m30 s0"]
     assert len(parse(CONTENT).restricted([]).runs()) == 5
 

@@ -85,7 +85,7 @@ def wrong(x, y):
         "inputs-of-another-shape": ((x[:, :3], y), {}),
         "a-late-transform": ((x, y), {"transform": Transform()}),
         "no-epochs-at-all": ((x, y), {"epochs": -1}),
-        "infinitely-large": ((x * np.float32(1e37), y[::-1].copy()), {"epochs": 3}),
+        "infinitely-large": ((x * np.float32(1e38), y[::-1].copy()), {"epochs": 3}),
     }
 
 

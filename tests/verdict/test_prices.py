@@ -13,7 +13,7 @@ from pdcl.training.schedule import Schedule
 from pdcl.verdict.prices import is_moving
 
 OPTIONS = {"memory": 60, "epochs": 1, "batch": 20, "dual_steps": 20, "seed": 0}
-PRICED = {**OPTIONS, "drift": 0.0}
+PRICED = {**OPTIONS, "tolerance": "1.1x", "base": 0.0, "drift": 0.0, "guard": 0, "witness": 0}
 
 
 @pytest.fixture(scope="module")

@@ -131,6 +131,9 @@ def _extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
     old = {"x": held.x.numpy(), "y": column(held.y), **held.columns}
     if old.keys() != new.keys():
         raise BadData(f"audit set {held.name} has columns {sorted(old)}, the new samples have {sorted(new)}")
+    if old["x"].shape[1:] != new["x"].shape[1:]:
+        shapes = f"{old['x'].shape[1:]}, the new samples have {new['x'].shape[1:]}"
+        raise BadData(f"audit set {held.name} holds inputs of shape {shapes}; give this task an audit set of its own")
     known = {row.tobytes() for row in old["x"]}
     fresh = np.asarray([row.tobytes() not in known for row in new["x"]], dtype=bool)
     return {name: np.concatenate([old[name], new[name][fresh]]) for name in old}

@@ -158,7 +158,7 @@ def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
 
     Primal and dual iterates circle around the solution, so all three numbers are means over the last dual steps.
     """
-    learner.core.loosen(job.task, job.change)
+    learner.core.tolerances.loosen(job.task, job.change)
     learner.core.pace = learner.core.pace.longer(job.longer)
     current = stream.tasks[job.current]
     path: list[Solved] = []
