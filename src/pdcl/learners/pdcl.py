@@ -136,9 +136,15 @@ class PDCL(Rehearsal):
         self.rules = rules_of(own)
         self.new_core(1)
 
-    def settled(self) -> dict[str, Any]:
-        short = {name: getattr(self.rules[kind], setting, None) for name, (kind, setting) in SHORT.items()}
-        return short | {kind: describe_rule(kind, self.rules[kind]).partition(":")[0] for kind in HOMES}
+    @classmethod
+    def settled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        rules = rules_of({**{f.name: f.default for f in fields(cls)}, **options})
+        written = [kind for kind in HOMES if isinstance(options.get(kind), str | None)]
+        named = {kind: describe_rule(kind, rules[kind]).partition(":")[0] for kind in written}
+        if rules["slack"].from_batches:
+            named.pop("estimator", None)
+        own = [(name, rules[kind], setting) for name, (kind, setting) in SHORT.items()]
+        return named | {name: getattr(found, setting) for name, found, setting in own if setting in settings(found)}
 
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:

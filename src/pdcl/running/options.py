@@ -98,6 +98,7 @@ def resolve(
     _judge_what_users_state(options)
     check_against(options.values.get("tolerance"), [task.name for task in stream.tasks])
     _leave_out(options, kind)
+    options.settle(kind.settled(options.values))
     return options
 
 

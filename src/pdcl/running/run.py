@@ -61,7 +61,6 @@ def run(
         resolved = resolve(entry, stream, preset, options, study)
         learner = entry.load()(**resolved.of(entry.load()))
         assert isinstance(learner, Learner)
-        resolved.settle(learner.settled())
         _tell_what_auto_chose(resolved)
     else:
         entry, resolved = _given(learner, stream, preset, options)
@@ -104,6 +103,7 @@ def _given(learner: Learner, stream: Stream, preset: str | None, options: Mappin
     entry = Method(name, type(learner), "given")
     resolved = resolve(entry, stream, preset, options)
     resolved.put({f.name: getattr(learner, f.name) for f in fields(learner) if f.init}, "user")
+    resolved.settle(type(learner).settled(resolved.values))
     check_against(resolved.values.get("tolerance"), [task.name for task in stream.tasks])
     return entry, resolved
 

@@ -217,8 +217,9 @@ class Trainable(ABC):
         """What a method with tolerances has to say of itself; empty for others."""
         return Report()
 
-    def settled(self) -> dict[str, Any]:
-        """What options that were left open came to, for a run's `config.json`."""
+    @classmethod
+    def settled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What options that are left open (None) come to beside these, for a run's `config.json`."""
         return {}
 
     @classmethod
