@@ -59,6 +59,9 @@ def kept_slots(
     kept = [torch.zeros(0, dtype=torch.long)]
     weights = rule.weights(duals) if rule.by_dual and duals is not None else None
     for members, count in zip(tasks.members.split(tasks.counts.tolist()), counts, strict=True):
+        if count >= len(members):
+            kept.append(members)
+            continue
         own = torch.ones(len(members)) if weights is None else weights[members]
         kept.append(members[select(own, count, generator, balancing(rule, labels[members]))])
     return torch.cat(kept)
