@@ -1,0 +1,146 @@
+"""Guards and witnesses: drawn before a task is learned, never trained on, within the bound, and the same for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import pdcl
+from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, allowed, hold_back
+from pdcl.streams.catalog import load
+from pdcl.training.loop import Loop
+from pdcl.training.schedule import Schedule
+
+
+@pytest.fixture(autouse=True)
+def single() -> Any:
+    """These learn as users' networks do."""
+    torch.set_default_dtype(torch.float32)
+
+
+def taught(tasks: int = 3, watch: Any = None, **options: Any) -> pdcl.PDCL:
+    stream = load("synthetic", tasks=tasks, size=200, dim=8)
+    learner = pdcl.PDCL("mlp:16", **{"memory": 80, "tolerance": "+5pt", "guard": 4, "witness": 6, **options})
+    learner.prepare(stream.spec)
+    if watch is not None:
+        watch(learner)
+    Loop(learner, stream, Schedule(2, 20)).run()
+    return learner
+
+
+def of_role(learner: pdcl.PDCL, role: int, task: int) -> torch.Tensor:
+    here = (learner.held["role"] == role) & (learner.held["task"] == task)
+    return learner.held["id"][here]
+
+
+def test_no_step_ever_trains_on_a_guard_or_a_witness() -> None:
+    trained: set[int] = set()
+
+    def watch(learner: pdcl.PDCL) -> None:
+        step, draw = learner.step, learner.core.draw
+
+        def stepping(batch: Any) -> Any:
+            positions = learner._whole.data.rows if learner.core.aside is None else learner.core.aside.trained
+            trained.update((positions[batch.index] + learner.samples_seen).tolist())
+            return step(batch)
+
+        def drawing(m: int) -> Any:
+            drawn = draw(m)
+            if drawn is not None:
+                trained.update(learner.held.read("id", drawn.slots).tolist())
+            return drawn
+
+        learner.step, learner.core.draw = stepping, drawing  # type: ignore[method-assign]
+
+    learner = taught(watch=watch)
+    aside = learner.held["id"][learner.held["role"] != REPLAY].tolist()
+    assert len(aside) == 3 * 10
+    assert len(trained) > 400
+    assert not trained & {*aside}
+
+
+def test_they_count_within_the_bound_as_many_as_stated() -> None:
+    learner = taught()
+    assert len(learner.held) == 80
+    for task in range(3):
+        assert len(of_role(learner, GUARD, task)) == 4
+        assert len(of_role(learner, WITNESS, task)) == 6
+
+
+def test_they_stay_what_they_are_with_what_they_were_at_the_reference() -> None:
+    seen = {}
+
+    def watch(learner: pdcl.PDCL) -> None:
+        end = learner.end
+
+        def ending(task: Any) -> None:
+            end(task)
+            held = learner.held
+            now = zip(held["id"].tolist(), held["role"].tolist(), held["wrong"].tolist(), strict=True)
+            for sample, role, wrong in now:
+                if role != REPLAY:
+                    assert seen.setdefault(sample, (role, wrong)) == (role, wrong)
+
+        learner.end = ending  # type: ignore[method-assign]
+
+    taught(watch=watch)
+    assert len(seen) == 30
+
+
+def test_the_same_seed_holds_the_same_samples_back_and_another_others() -> None:
+    one, two, other = taught(), taught(), taught(seed=1)
+    assert torch.equal(of_role(one, WITNESS, 0), of_role(two, WITNESS, 0))
+    assert not torch.equal(of_role(one, WITNESS, 0), of_role(other, WITNESS, 0))
+
+
+def test_groups_are_on_one_side_only() -> None:
+    groups = torch.arange(200) // 5
+    found = hold_back(200, Counts(10, 15), torch.Generator().manual_seed(0), groups)
+    sides = [set(groups[side].tolist()) for side in (found.trained, found.guards, found.witnesses)]
+    assert not sides[0] & sides[1]
+    assert not sides[0] & sides[2]
+    assert not sides[1] & sides[2]
+    assert (len(found.guards), len(found.witnesses)) == (10, 15)
+    assert sum(map(len, (found.trained, found.guards, found.witnesses))) == 200
+
+
+def test_every_sample_is_as_likely_to_be_a_witness() -> None:
+    """2,000 draws of 5 of 50: each count is binomial; χ² with 49 degrees of freedom is above 100 once in 2·10⁵."""
+    random = torch.Generator().manual_seed(1)
+    drawn = torch.cat([hold_back(50, Counts(0, 5), random).witnesses for _ in range(2000)])
+    counts = torch.bincount(drawn, minlength=50).double()
+    spread = ((counts - 200).square() / (200 * 0.9 * 50 / 49)).sum()
+    assert 15 < float(spread) < 100
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((None, None, False, 800, 2), Counts(0, 0)),
+        ((None, None, True, 800, 2), Counts(0, 50)),
+        ((None, None, True, 1600, 2), Counts(50, 50)),
+        ((None, 0, True, 1600, 2), Counts(100, 0)),
+        ((5, 20, True, 800, 4), Counts(5, 20)),
+        ((100, 100, True, 800, 4), Counts(50, 50)),
+        ((0, 0, True, 800, 4), Counts(0, 0)),
+    ],
+)
+def test_an_eighth_is_held_back_where_a_limit_is_stated_and_never_more_than_half(options: Any, expected: Any) -> None:
+    assert allowed(*options) == expected
+
+
+def test_at_most_a_tenth_of_a_small_task_is_held_back() -> None:
+    found = hold_back(30, Counts(20, 20), torch.Generator().manual_seed(0))
+    assert (len(found.guards), len(found.witnesses), len(found.trained)) == (3, 3, 24)
+
+
+def test_guards_steer_in_place_of_stored_samples() -> None:
+    learner = taught(tasks=2)
+    learner.core.begin(10, 10)
+    guards = (learner.held["role"] == GUARD).nonzero().flatten()
+    assert learner.core.looks.members.sort().values.tolist() == guards.tolist()
+    free = taught(tasks=2, guard=0)
+    free.core.begin(10, 10)
+    assert free.core.looks is free.core.tasks

@@ -1,0 +1,122 @@
+"""min L_t + b Σ_k L_k s.t. limits: the base weight, limits by name and unit, and what answers to them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import pdcl
+from pdcl.core.primal_dual import PrimalDual
+from pdcl.duality.dual_rules import Capped, Frozen, Look
+from pdcl.duality.partition_rules import ByRoom
+from pdcl.streams.catalog import load
+from pdcl.training.events import DualsMoved
+from pdcl.training.loop import Loop
+from pdcl.training.schedule import Schedule
+
+
+def taught(tasks: int = 3, **options: Any) -> tuple[pdcl.PDCL, list[Any]]:
+    torch.set_default_dtype(torch.float32)
+    stream = load("synthetic", tasks=tasks, size=120, dim=8)
+    learner = pdcl.PDCL("mlp:16", **{"memory": 60, **options})
+    learner.prepare(stream.spec)
+    events: list[Any] = []
+    Loop(learner, stream, Schedule(2, 20), events.append).run()
+    return learner, events
+
+
+@pytest.mark.parametrize("level", ["task", "sample"])
+@pytest.mark.parametrize("estimator", ["dual", "uniform", "stratified", "whole"])
+def test_replay_estimates_past_losses_weighed_by_base_and_dual(level: str, estimator: str) -> None:
+    """z-test of 1,000 draws against Σ_k (b + λ_k) L_k; |z| < 4.2 fails once in 4·10⁴. `whole` is exact."""
+    learner, _ = taught(tolerance=0.05, base=0.7, witness=0, level=level, estimator=estimator, dual="ascent")
+    core = learner.core
+    core.begin(10, 10)
+    random = torch.Generator().manual_seed(3)
+    core.duals.values = torch.rand(core.duals.values.shape, generator=random, dtype=torch.float64)
+    core._price()
+    losses = torch.linspace(1, 5, len(learner.held), dtype=torch.float64)
+    held = core.tasks.counts[core.task_of]
+    owner = torch.arange(len(learner.held)) if level == "sample" else core.task_of
+    exact = float(((0.7 + core.duals.values[0, owner]) * losses / held).sum())
+    drawn = [core.draw(8) for _ in range(1000)]
+    found = torch.tensor([float((each.weights[0].double() * losses[each.slots]).sum()) for each in drawn])
+    assert abs(found.double().mean() - exact) < 4.2 * float(found.std()) / math.sqrt(1000) + 1e-5 * exact
+    assert core.norm == pytest.approx(float((0.7 + core.task_duals()).sum()))
+
+
+def test_without_a_limit_there_are_no_duals_no_looks_and_nothing_held_back() -> None:
+    learner, events = taught()
+    assert learner.final_duals() == []
+    assert learner.promises is None
+    assert not [event for event in events if isinstance(event, DualsMoved)]
+    assert int((learner.held["role"] != 0).sum()) == 0
+    assert learner.core.norm == pytest.approx(2.0), "both past tasks weigh b = 1 while the third is learned"
+
+
+def test_frozen_duals_report_limits_and_pursue_none() -> None:
+    learner, events = taught(tolerance="1%", dual="frozen", partition="uniform")
+    assert not [event for event in events if isinstance(event, DualsMoved)]
+    assert learner.promises is not None
+    assert [row.task for row in learner.promises] == ["0", "1", "2"]
+    state = torch.tensor([[0.5]])
+    assert Frozen().step(state, Look(torch.ones(1, 1), torch.zeros(1, 1)))[1] is state
+
+
+def test_limits_by_name_have_their_own_units_and_tasks_without_one_stay_unpriced() -> None:
+    learner, events = taught(tolerance={"0": 1e-6, "1": "50%"}, witness=0, dual="ascent:lr=1", base=0.0)
+    moved = [event for event in events if isinstance(event, DualsMoved) and event.task == 2]
+    assert moved[0].tolerances[:2] == [1e-6, 0.5]
+    assert learner.report().units == ["loss", "error", "loss"]
+    held = learner.core.tasks.counts[1]
+    assert all(((event.slacks[1] + 0.5) * held) % 1 == pytest.approx(0, abs=1e-6) for event in moved)
+    assert moved[-1].duals[0] > 0
+    third, _ = taught(tasks=3, tolerance={"1": "50%"}, witness=0)
+    third.core.begin(10, 10)
+    assert math.isnan(third.core.duals.tolerances[0, 0])
+    third.core.observe(torch.tensor([0]), torch.tensor([1.0]), 1, None)
+    third.core.measure(third.evaluated)
+    assert third.core.duals.values[0, [0, 2]].tolist() == [0.0, 0.0]
+
+
+def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
+    """By hand: SE 0, slack 1 pt → z = 1; SE 1 pt, slack 0, margin 1 → z = 1/√2; slack 1 → z = 2, the most."""
+    rule = Capped(cap=3.0, decay=0.25, margin=1.0)
+    look = Look(torch.tensor([0.01, 0.0, 1.0]), torch.tensor([0.0, 0.01, 0.0]), steps=60)
+    _, duals = rule.step(torch.zeros(3), look)
+    assert duals.tolist() == pytest.approx([3 / 120, 3 / 120 / math.sqrt(2), 2 * 3 / 120])
+    state = torch.full((3,), 2.99)
+    for _ in range(200):
+        state, duals = rule.step(state, Look(torch.ones(3), torch.zeros(3), steps=1))
+    assert duals.tolist() == [3.0] * 3
+    _, fallen = rule.step(torch.full((1,), 0.01), Look(-torch.ones(1), torch.zeros(1), steps=1))
+    assert fallen.tolist() == [0.0]
+
+
+def test_memory_goes_by_the_room_that_limits_leave() -> None:
+    rule = ByRoom()
+    assert rule.counts([0.05, 0.05, 0.05], 90, [90, 90, 90]) == [30, 30, 30]
+    strict = rule.counts([0.01, 0.2, 0.2], 90, [90, 90, 90])
+    assert strict == [60, 15, 15], "twice an even share against half of one, whatever the rooms"
+    assert sum(rule.counts([0.03, 0.05, 0.02], 91, [20, 90, 90])) == 91
+
+
+@pytest.mark.parametrize(
+    ("limits", "partition"), [(None, "uniform"), (0.1, "affine"), ("5%", "room"), ("+2pt", "room")]
+)
+def test_the_unit_of_limits_chooses_the_partition(limits: Any, partition: str) -> None:
+    assert pdcl.PDCL.settled({"tolerance": limits})["partition"] == partition
+
+
+def test_a_limit_out_of_reach_is_told_when_its_dual_is_at_the_cap() -> None:
+    core = PrimalDual(10, "1%")
+    core.history = [torch.tensor([3.0])] * 8
+    core.slacks = [torch.tensor([0.2])] * 8
+    core.tolerances.values = [0.01]
+    core.past = 1
+    assert [each.task for each in core._out_of_reach(torch.tensor([3.0]))] == [0]
+    core.slacks = [torch.tensor([-0.2])] * 8
+    assert core._out_of_reach(torch.tensor([3.0])) == []
