@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,7 +19,9 @@ from pdcl.promises.limit import Limit
 from pdcl.promises.promise import NEW
 from pdcl.promises.split import Split, split_errors
 from pdcl.promises.table import Promises
-from pdcl.promises.verdicts import Question, half_way, judge
+
+if TYPE_CHECKING:
+    from pdcl.promises.verdicts import Question
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class Witnesses:
         self, filling: Filling, tolerances: Tolerances, reached: Reached, forward: Callable[[Any], Tensor]
     ) -> Promises:
         """The table after the newest task: a row per past task with a limit, then one for the newest."""
+        # Here and below: SciPy is imported once there is a table to make.
+        from pdcl.promises.verdicts import judge
+
         seen, newest = self._look(filling, forward), len(tolerances) - 1
         questions = [
             self._past(k, tolerances, seen.of(k)) for k in range(newest) if tolerances.of(k) is not None
@@ -87,6 +92,8 @@ class Witnesses:
         return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered)
 
     def _past(self, task: int, tolerances: Tolerances, seen: Seen) -> Question:
+        from pdcl.promises.verdicts import Question
+
         limit = judged(_stated(tolerances, task), task)
         unit = limit.unit
         return Question(
@@ -101,6 +108,8 @@ class Witnesses:
         return split_errors(seen.targets.numpy(), seen.predictions.numpy(), known, seen.then["error"].numpy() > 0.5)
 
     def _new(self, name: str, limit: Limit, stated: bool, seen: Seen) -> Question:
+        from pdcl.promises.verdicts import Question
+
         now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
         return Question(name, limit, now, kind=NEW, stated=stated, steered=steered)
 
@@ -110,6 +119,8 @@ class Witnesses:
         Attainable is what the task has on its own training data or, where that is worse, what past tasks had when they
         were learned: a task that isn't learned must not set its own standard. None where there is no error rate.
         """
+        from pdcl.promises.verdicts import half_way
+
         stated = tolerances.goal_of_new()
         if stated is not None:
             return judged(stated), True

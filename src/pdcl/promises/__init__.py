@@ -2,31 +2,56 @@
 
 Numbers and counts alone: nothing here knows networks, memory or files. A limit has a unit, an error rate or a loss, and
 is absolute ("5%", 0.05) or compares with what the same samples gave before ("+2pt": two points more; "1.1x").
+
+Names are imported when they are asked for: the bounds need SciPy, which whoever states no limit should not pay for.
 """
 
-from pdcl.promises.limit import Limit
-from pdcl.promises.paired import change_lower, change_upper
-from pdcl.promises.promise import LimitBroken, Promise
-from pdcl.promises.sample_sizes import samples_needed, samples_needed_for_mean, samples_needed_for_rate
-from pdcl.promises.split import Split, split_errors
-from pdcl.promises.table import Promises
-from pdcl.promises.verdicts import Question, half_way, judge, judge_new, judge_task
+from __future__ import annotations
 
-__all__ = [
-    "Limit",
-    "LimitBroken",
-    "Promise",
-    "Promises",
-    "Question",
-    "Split",
-    "change_lower",
-    "change_upper",
-    "half_way",
-    "judge",
-    "judge_new",
-    "judge_task",
-    "samples_needed",
-    "samples_needed_for_mean",
-    "samples_needed_for_rate",
-    "split_errors",
-]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pdcl.promises.limit import Limit as Limit
+    from pdcl.promises.paired import change_lower as change_lower
+    from pdcl.promises.paired import change_upper as change_upper
+    from pdcl.promises.promise import LimitBroken as LimitBroken
+    from pdcl.promises.promise import Promise as Promise
+    from pdcl.promises.sample_sizes import samples_needed as samples_needed
+    from pdcl.promises.sample_sizes import samples_needed_for_mean as samples_needed_for_mean
+    from pdcl.promises.sample_sizes import samples_needed_for_rate as samples_needed_for_rate
+    from pdcl.promises.split import Split as Split
+    from pdcl.promises.split import split_errors as split_errors
+    from pdcl.promises.table import Promises as Promises
+    from pdcl.promises.verdicts import Question as Question
+    from pdcl.promises.verdicts import half_way as half_way
+    from pdcl.promises.verdicts import judge as judge
+    from pdcl.promises.verdicts import judge_new as judge_new
+    from pdcl.promises.verdicts import judge_task as judge_task
+
+_HOMES = {
+    "Limit": "limit",
+    "LimitBroken": "promise",
+    "Promise": "promise",
+    "Promises": "table",
+    "Question": "verdicts",
+    "Split": "split",
+    "change_lower": "paired",
+    "change_upper": "paired",
+    "half_way": "verdicts",
+    "judge": "verdicts",
+    "judge_new": "verdicts",
+    "judge_task": "verdicts",
+    "samples_needed": "sample_sizes",
+    "samples_needed_for_mean": "sample_sizes",
+    "samples_needed_for_rate": "sample_sizes",
+    "split_errors": "split",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
