@@ -124,6 +124,7 @@ class PDCL(Rehearsal):
     drift_tolerance: float | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
+    former: ClassVar[dict[str, Any]] = {"base": 0.0, "guard": 0, "witness": 0}
 
     def __post_init__(self) -> None:
         super().__post_init__()

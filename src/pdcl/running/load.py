@@ -68,7 +68,9 @@ def _options(place: Path, about: dict[str, Any], handed: dict[str, Any]) -> dict
 
 
 def effective(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Options of an older state may name settings that had no effect, which a learner refuses now."""
+    """Options of an older state as they worked then: without those that had no effect, which a learner refuses now,
+    and with the former value of those that it doesn't name yet."""
+    options = {**kind.former, **options}
     idle = kind.without_effect(options)
     return {name: value for name, value in options.items() if name not in idle}
 

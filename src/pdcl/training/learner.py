@@ -87,6 +87,8 @@ class Trainable(ABC):
     backbone: nn.Module | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ()
+    # What options did before they were options: for states that don't name them.
+    former: ClassVar[dict[str, Any]] = {}
     cannot: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
