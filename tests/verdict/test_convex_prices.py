@@ -53,7 +53,7 @@ def start():
     learner = pdcl.PDCL(
         "linear", memory=2 * N + 20, tolerance=pdcl.Fixed(0.5), optimizer="sgd", keep_optimizer=False, lr=0.5, base=0.0,
         drift=0.0, witness=0, dual_lr=0.5, replay=400, primal_steps=2,
-        estimator="stratified", partition="uniform", balance=False, device="cpu",
+        estimator="whole", partition="uniform", balance=False, device="cpu",
     )  # fmt: skip
     learner.prepare(stream.spec)
     for task in stream.tasks[:2]:
