@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +12,10 @@ from hypothesis import settings
 
 # Workers share the cores, and small tensors lose more to thread hand-over than they win.
 torch.set_num_threads(1)
+
+# A shell starts what it puts in the background with Ctrl-C ignored, and tests of interrupts would then hear nothing.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Derandomised, a red test is red for everyone; `--hypothesis-profile=explore` looks further.
 settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
