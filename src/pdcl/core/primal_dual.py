@@ -88,7 +88,7 @@ class PrimalDual(Alternation):
         self.carried = self.last_duals if self.level == "task" else []
         self.tolerances.names[self.past :] = [name]
         self.filling.allocate(data, forward)
-        task, reached = self.past, self.filling.reached(data, forward)
+        task, reached = self.past, self.filling.reached(self._trained(data), forward)
         past = Past(
             self.tasks, self._slot_duals(), self.level == "sample", self._weights(reached), self._score(data, forward)
         )
@@ -104,6 +104,10 @@ class PrimalDual(Alternation):
             promises = self.witnesses.promises(self.filling, self.tolerances, reached, forward)
         self.clock, self.aside = 0, None
         return Ended(self.last_duals, counts, missed, changes, note, promises)
+
+    def _trained(self, data: Source) -> Source:
+        """The task's data without what is held back."""
+        return data if self.aside is None else View(data, self.aside.trained)
 
     def _slot_duals(self) -> Tensor:
         """λ of every stored sample, or of its task; 0 for those held back at the sample level."""
@@ -130,7 +134,7 @@ class PrimalDual(Alternation):
 
     def _score(self, data: Source, forward: Forward) -> Callable[[Tensor], Tensor]:
         """Shadow duals. Re-score candidates now: after one pass a shadow dual reflects the loss at first sight."""
-        trained = data if self.aside is None else View(data, self.aside.trained)
+        trained = self._trained(data)
 
         def score(candidates: Tensor) -> Tensor:
             x, y = trained.fetch(candidates)
