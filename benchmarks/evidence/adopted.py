@@ -1,6 +1,6 @@
 """A deployed network learns two new classes: what becomes of the old ones, and does the table of promises say so?
 
-    python benchmarks/adopted.py            needs the mnist data ($PDCL_DATA or `pdcl data fetch mnist`)
+    python benchmarks/evidence/adopted.py            needs the mnist data ($PDCL_DATA or `pdcl data fetch mnist`)
 
 A small MLP is trained elsewhere on four digits (300 images), adopted with a limit of 15 % error, and learns two more
 digits (300 images) with memory 200. Old accuracy is on all test images of the four digits.

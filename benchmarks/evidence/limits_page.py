@@ -1,0 +1,212 @@
+"""Tables and pictures of what `limits_kept.py` has measured so far.
+
+python benchmarks/evidence/limits_page.py runs/limits                  all tables, as Markdown
+python benchmarks/evidence/limits_page.py runs/limits --figures DIR    the pictures
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from limits_kept import references_of, scenarios
+
+Rows = list[dict[str, Any]]
+Judged = dict[tuple[str, str, str], dict[int, dict[str, float]]]
+BEST = "even, best of 4"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--figures", type=Path)
+    asked = parser.parse_args()
+    rows: Rows = [json.loads(line) for line in (asked.runs / "results.jsonl").read_text().splitlines()]
+    if asked.figures is not None:
+        draw(rows, asked.figures)
+        return
+    for title, made in (("accuracy", accuracy), ("limits", limits_table), ("verdicts", verdicts)):
+        print(f"{title}\n\n{made(rows)}\n")
+
+
+def held_to(row: dict[str, Any], limits: list[float]) -> dict[str, float]:
+    """Mean and worst excess over limits in points, the share kept, the error of new tasks."""
+    excess = [100 * max(0.0, error - limit) for error, limit in zip(row["errors"], limits, strict=True)][:-1]
+    kept = statistics.mean(each == 0 for each in excess)
+    return {"mean": statistics.mean(excess), "worst": max(excess), "kept": kept, "new": 100 * row["new"]}
+
+
+def judged(rows: Rows) -> Judged:
+    """By stream, scenario and method: what `held_to` says, by seed. `BEST`: the best share of memory, by its own test
+    error, which flatters it."""
+    found: Judged = defaultdict(dict)
+    for stream in sorted({row["stream"] for row in rows}):
+        own = [row for row in rows if row["stream"] == stream and row["kind"] != "reference"]
+        for scenario, limits in scenarios(references_of(rows, stream)):
+            for row in own:
+                if row.get("scenario", scenario) == scenario:
+                    found[stream, scenario, row["method"]][row["seed"]] = held_to(row, limits)
+            _add_best(found, stream, scenario)
+    return found
+
+
+def _add_best(found: Judged, stream: str, scenario: str) -> None:
+    tried = [found[key] for key in list(found) if key[:2] == (stream, scenario) and key[2].startswith("even")]
+    if len(tried) < 4:
+        return
+    for seed in set.intersection(*(set(each) for each in tried)):
+        found[stream, scenario, BEST][seed] = min((each[seed] for each in tried), key=lambda run: run["mean"])
+    for key in [key for key in found if key[:2] == (stream, scenario) and "×" in key[2]]:
+        del found[key]
+
+
+def limits_table(rows: Rows) -> str:
+    """Mean excess with its difference from `even`, worst excess, share of limits kept, error of new tasks."""
+    lines = [
+        "| stream | limits | method | seeds | mean excess | worst | kept | new-task error | − even (paired 95 %) |"
+    ]
+    lines.append("|---|---|---|---|---|---|---|---|---|")
+    results = judged(rows)
+    for (stream, scenario, method), runs in sorted(results.items()):
+        even = results.get((stream, scenario, "even"), {})
+        gaps = [run["mean"] - even[seed]["mean"] for seed, run in runs.items() if seed in even]
+        cells = [
+            f"{statistics.mean(run[name] for run in runs.values()):.2f}" for name in ("mean", "worst", "kept", "new")
+        ]
+        paired = "" if method == "even" or len(gaps) < 2 else interval(gaps)
+        lines.append(f"| {stream} | {scenario} | {method} | {len(runs)} | {' | '.join(cells)} | {paired} |")
+    return "\n".join(lines)
+
+
+def accuracy(rows: Rows) -> str:
+    """Mean accuracy at the stream's end and right after learning, and the paired difference even − method."""
+    lines = ["| stream | method | seeds | mean accuracy | right after learning | even − it (paired 95 %) |"]
+    lines.append("|---|---|---|---|---|---|")
+    free = [row for row in rows if row["kind"] == "free"]
+    for stream, method in sorted({(row["stream"], row["method"]) for row in free}):
+        own, even = (
+            {row["seed"]: 100 - 100 * statistics.mean(row["errors"]) for row in free
+             if (row["stream"], row["method"]) == (stream, name)}
+            for name in (method, "even")
+        )  # fmt: skip
+        new = statistics.mean(
+            100 - 100 * row["new"] for row in free if (row["stream"], row["method"]) == (stream, method)
+        )
+        gaps = [even[seed] - own[seed] for seed in own if seed in even]
+        paired = "" if method == "even" or len(gaps) < 2 else interval(gaps)
+        mean = statistics.mean(own.values())
+        lines.append(f"| {stream} | {method} | {len(own)} | {mean:.1f} | {new:.1f} | {paired} |")
+    return "\n".join(lines)
+
+
+def verdicts(rows: Rows) -> str:
+    """What the tables of promises said, against test data: how often an interval holds the test error, and so on."""
+    names = ("stream", "method", "rows", "witnesses a task", "intervals that hold the test error", "kept", "false kept")
+    heads = [*names, "BROKEN", "false BROKEN", "undecided"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "limited" and row["said"]:
+            groups[row["stream"], row["method"]] += _said(row, references_of(rows, row["stream"]))
+    for (stream, method), said in sorted(groups.items()):
+        seen = [each for each in said if each["samples"]]
+        if not seen:
+            continue
+        kept, broken = ([each for each in said if each["verdict"] == name] for name in ("kept", "BROKEN"))
+        numbers = (
+            len(said),
+            f"{statistics.mean(each['samples'] for each in said):.0f}",
+            f"{sum(each['low'] <= each['error'] <= each['high'] for each in seen)} of {len(seen)}",
+            len(kept),
+            sum(each["error"] > each["limit"] for each in kept),
+            len(broken),
+            sum(each["error"] <= each["limit"] for each in broken),
+            len(said) - len(kept) - len(broken),
+        )
+        lines.append(f"| {stream} | {method} | {' | '.join(str(number) for number in numbers)} |")
+    return "\n".join(lines)
+
+
+def _said(row: dict[str, Any], references: list[float]) -> list[dict[str, Any]]:
+    limits = dict(scenarios(references))[row["scenario"]]
+    names = ("verdict", "samples", "low", "high")
+    return [
+        dict(zip(names, said, strict=True)) | {"error": error, "limit": limit}
+        for said, error, limit in zip(row["said"].values(), row["errors"], limits, strict=False)
+        if isinstance(said, list)
+    ]
+
+
+def interval(values: list[float]) -> str:
+    """Mean and Student's 95 % interval."""
+    from scipy.stats import t
+
+    half = t.ppf(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.mean(values)
+    return f"{mean:+.2f} ({mean - half:+.2f} to {mean + half:+.2f})"
+
+
+def draw(rows: Rows, place: Path) -> None:
+    """Excess against new-task error with the rivals' cloud, and a task's own error against its stated limit."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    place.mkdir(parents=True, exist_ok=True)
+    streams = sorted({row["stream"] for row in rows if row["kind"] == "limited"})
+    for name, each, height in (("limits_excess.png", _cloud, 3.2), ("limits_response.png", _response, 3.0)):
+        figure, axes = plt.subplots(1, len(streams), figsize=(3.1 * len(streams), height), squeeze=False)
+        for axis, stream in zip(axes[0], streams, strict=True):
+            each(axis, rows, stream)
+            axis.set_title(stream)
+        axes[0][0].legend(fontsize=7)
+        figure.tight_layout()
+        figure.savefig(place / name, dpi=150)
+
+
+def _cloud(axis: Any, rows: Rows, stream: str) -> None:
+    marks = {"pdcl": "*", "even": "o", "derpp": "s", "er": "^", "er-ring": "v", "er-ace": "D", BEST: "P"}
+    results = judged(rows)
+    for method, mark in marks.items():
+        found = [runs for key, runs in results.items() if key[0] == stream and key[2] == method and "strict" in key[1]]
+        runs = [run for each in found for run in each.values()]
+        if runs:
+            x, y = statistics.mean(run["new"] for run in runs), statistics.mean(run["mean"] for run in runs)
+            axis.plot(x, y, mark, label=method, markersize=10 if method == "pdcl" else 6)
+    axis.set_xlabel("error of new tasks, %")
+    axis.set_ylabel("mean excess, points (one strict task)")
+    axis.set_ylim(bottom=0)
+
+
+def _response(axis: Any, rows: Rows, stream: str) -> None:
+    """The middle task's own test error, by what was stated for it: r − 10, r − 2, r + 10."""
+    references = references_of(rows, stream)
+    middle = (len(references) - 1) // 2
+    stated = {"impossible": -10, f"strict {middle + 1}": -2, "strict 1": 10}
+    for method in ("pdcl", "even"):
+        points = []
+        for scenario, offset in stated.items():
+            own = [
+                100 * row["errors"][middle]
+                for row in rows
+                if row["stream"] == stream and row.get("method") == method
+                if row.get("scenario", scenario) == scenario
+            ]
+            if own:
+                spread = statistics.stdev(own) / math.sqrt(len(own)) if len(own) > 1 else 0.0
+                points.append((offset, statistics.mean(own), spread))
+        if points:
+            x, y, spread = zip(*points, strict=True)
+            axis.errorbar(x, y, spread, marker="o", capsize=3, label=method)
+    axis.set_xlabel("stated limit − reference, points")
+    axis.set_ylabel(f"test error of task {middle + 1}, %")
+
+
+if __name__ == "__main__":
+    main()
