@@ -10,16 +10,17 @@ COVERED := --cov=pdcl.duality --cov=pdcl.memory --cov=pdcl.learners
 COVERAGE ?= 95
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench browser clean
+.PHONY: help demo test test-slow test-integrations run-integrations lint bench browser clean
 
 help:
 	@echo "make demo       set up, learn a stream of digits with seven methods, show the table (about two minutes)"
 	@echo "make test       all quick tests, with line coverage of duality, memory and learners"
 	@echo "make test-slow  the tests marked slow"
+	@echo "make test-integrations  the tests against other people's libraries, in environments of their own"
 	@echo "make lint       ruff, mypy, import-linter"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make browser    chromium for the tests of report and live page, where it is missing and can be had"
-	@echo "make clean      remove caches and .venv; records of runs stay"
+	@echo "make clean      remove caches and environments; records of runs stay"
 
 demo: $(VENV)/.installed-run
 	@$(BIN)/pdcl demo
@@ -34,6 +35,14 @@ test: $(VENV)/.installed-test
 # Exit code 5 says that no test is marked slow, which is no failure.
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow -n $(JOBS) || [ $$? -eq 5 ]
+
+# Other libraries pin what they need, so each set of them has an environment of its own, made here.
+# PDCL_INTEGRATIONS turns every skipped test into a failed one: a library that is missing there is an error.
+test-integrations:
+	@$(MAKE) --no-print-directory run-integrations VENV=.venv-integrations SET=integrations TESTS=tests/integrations
+
+run-integrations: $(VENV)/.installed-$(SET)
+	PDCL_INTEGRATIONS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m pytest $(TESTS) -n $(JOBS)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
@@ -56,12 +65,13 @@ browser:
 	fi
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) .venv-integrations .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed-run: EXTRAS :=
 $(VENV)/.installed-test: EXTRAS := [test]
 $(VENV)/.installed-lint: EXTRAS := [lint]
+$(VENV)/.installed-integrations: EXTRAS := [integrations]
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.created
 	@echo "Installing pdcl$(EXTRAS) into $(VENV); the first time this takes minutes, most of them for PyTorch."
 	@$(PIP) install --constraint constraints.txt --editable ".$(EXTRAS)"
