@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import pdcl
+from pdcl.duality.quantities import drift_of
 from pdcl.errors import PdclError, UsageError
 from pdcl.learners.catalog import method
 from pdcl.lifelong.growth import grow_outputs
@@ -93,6 +94,35 @@ def test_recorded_outputs_grow_with_the_network(blobs: Any) -> None:
     assert torch.equal(learner.store["outputs"][:, :2], old)
     assert torch.equal(learner.store["outputs"][:, 2:], learner.logits(learner.store["x"])[:, 2:])
     learner.learn(*blobs(["a", "c"]), epochs=1)
+
+
+def test_drift_leaves_outputs_free_that_a_sample_was_stored_without(blobs: Any, tmp_path: Any) -> None:
+    """Its gradient on new outputs is zero; it is the mean over the outputs there were; a saved learner knows."""
+    learner: Any = _learner(drift=0.3)
+    x, y = blobs(["a", "b"])
+    learner.learn(x, y, epochs=2)
+    old = learner.store["outputs"].clone()
+    grow_outputs(learner, 4, torch.as_tensor(x))
+    assert torch.equal(learner.store["outputs"][:, :2], old)
+    assert learner.store["outputs"][:, 2:].isnan().all()
+    every = torch.arange(len(learner.store))
+    for each in (learner, pdcl.load(learner.save(tmp_path / "model"))):
+        recorded = each.store.read("outputs", every)
+        outputs = torch.cat([old + 2, torch.full((len(old), 2), 5.0)], 1).requires_grad_()
+        gaps = drift_of(outputs, recorded)
+        gaps.sum().backward()
+        assert gaps.tolist() == pytest.approx([4.0] * len(old))
+        assert outputs.grad is not None
+        assert outputs.grad[:, 2:].abs().max() == 0
+        assert outputs.grad[:, :2] == pytest.approx(torch.full((len(old), 2), 2.0))
+
+
+def test_samples_of_a_later_task_hold_the_outputs_that_came_with_it(blobs: Any) -> None:
+    learner: Any = _learner(drift=0.3)
+    for labels in (["a", "b"], ["c", "d"], ["e"]):
+        learner.learn(*blobs(labels), epochs=1)
+    known = (~learner.store["outputs"].isnan()).sum(1)
+    assert known.tolist() == [(2, 4, 5)[task] for task in learner.store["task"].tolist()]
 
 
 @pytest.mark.parametrize("name", ["derpp", "pdcl", "pdcl-s"])

@@ -1,6 +1,7 @@
 """What is held to a tolerance: the loss of stored samples, the drift of their outputs, or both.
 
-Drift is the squared distance of a sample's outputs from those recorded when it was stored, averaged over outputs.
+Drift is the squared distance of a sample's outputs from those recorded when it was stored, averaged over outputs. An
+output that the network did not have then is recorded as NaN and doesn't count: new classes are free to learn.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import torch
 from torch import Tensor
 
 from pdcl.duality.rules import not_negative, register_rule
@@ -70,5 +72,12 @@ class LossAndDrift:
 
 
 def drift_of(outputs: Tensor, recorded: Tensor) -> Tensor:
-    """‖f(x_i) − z_i‖² / K, by sample. outputs, recorded: [n, K, …]."""
-    return (outputs - recorded).square().flatten(1).mean(1)
+    """‖f(x_i) − z_i‖² / K_i over the K_i outputs that sample i has a record of, by sample. Both: [n, K, …].
+
+    >>> drift_of(torch.tensor([[3.0, 9.0]]), torch.tensor([[1.0, torch.nan]]))
+    tensor([4.])
+    """
+    known = ~recorded.isnan()
+    # Masked before it is squared: 0 · NaN would be the gradient otherwise.
+    gaps = torch.where(known, outputs - recorded, 0.0).square().flatten(1)
+    return gaps.sum(1) / known.flatten(1).sum(1).clamp(min=1)

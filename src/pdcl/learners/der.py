@@ -3,7 +3,8 @@
     L = ℓ(f(x), y) + α ‖f(x′) − z′‖² / K
 
 (x′, z′) is drawn from a reservoir; z′ are the outputs of the time when x′ was stored; K is the number of outputs; each
-term is a mean over its batch.
+term is a mean over its batch. The paper's network has all outputs from the start, so z′ has one for every class to
+come; where a network grows, a new output is recorded as it is when it comes.
 
 Buzzega, Boschini, Porrello, Abati, Calderara, "Dark Experience for General Continual Learning", NeurIPS 2020.
 """
