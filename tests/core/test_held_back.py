@@ -119,6 +119,8 @@ def test_every_sample_is_as_likely_to_be_a_witness() -> None:
     ("options", "expected"),
     [
         ((None, None, False, 800, 2), Counts(0, 0)),
+        ((None, None, True, 199, 2), Counts(0, 0)),
+        ((None, 5, True, 199, 2), Counts(0, 5)),
         ((None, None, True, 800, 2), Counts(0, 50)),
         ((None, None, True, 1600, 2), Counts(50, 50)),
         ((None, 0, True, 1600, 2), Counts(100, 0)),

@@ -100,7 +100,10 @@ def test_memory_goes_by_the_room_that_limits_leave() -> None:
     rule = ByRoom()
     assert rule.counts([0.05, 0.05, 0.05], 90, [90, 90, 90]) == [30, 30, 30]
     strict = rule.counts([0.01, 0.2, 0.2], 90, [90, 90, 90])
-    assert strict == [60, 15, 15], "twice an even share against half of one, whatever the rooms"
+    assert strict == [60, 15, 15], "at most four places for one, whatever the rooms"
+    assert rule.counts([0.02, 0.06, 0.06], 80, [80, 80, 80]) == [40, 20, 20], "q = 3, half of it beyond the zone"
+    assert rule.counts([0.05, 0.06, 0.08], 90, [90, 90, 90]) == [30, 30, 30], "much alike is alike"
+    assert rule.counts([0.06, 0.06, 0.36], 90, [90, 90, 90]) == [40, 40, 10], "q = 1/6, a quarter beyond the zone"
     assert sum(rule.counts([0.03, 0.05, 0.02], 91, [20, 90, 90])) == 91
 
 

@@ -15,7 +15,8 @@ REPLAY, GUARD, WITNESS = 0, 1, 2
 MOST_OF_TASK = 0.1
 USUAL_SHARE, LARGEST_SHARE = 1 / 8, 1 / 2
 MOST = 400
-GUARDS_FROM = 1000
+# With less memory the few that an eighth allows can't tell a collapse from luck: their places are worth more replayed.
+WITNESSES_FROM, GUARDS_FROM = 200, 1000
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ def allowed(guard: int | None, witness: int | None, limited: bool, capacity: int
     """How many guards and witnesses each of so many tasks may have in memory.
 
     As stated, as long as all of them fit into half of memory. Where nothing is stated (None) and there is a limit to
-    judge, an eighth of memory is divided evenly. Guards only from 1000 places on: with less memory they moved past
-    errors by half a point and cost the new task more.
+    judge, an eighth of memory is divided evenly, from 200 places on. Guards only from 1000 places on: with less memory
+    they moved past errors by half a point and cost the new task more.
     """
-    usual_guard = limited and capacity >= GUARDS_FROM
-    uses = [usual_guard if guard is None else guard > 0, limited if witness is None else witness > 0]
+    usual_guard, usual_witness = (limited and capacity >= least for least in (GUARDS_FROM, WITNESSES_FROM))
+    uses = [usual_guard if guard is None else guard > 0, usual_witness if witness is None else witness > 0]
     kinds = max(1, sum(uses)) * max(1, tasks)
     usual, most = min(MOST, int(USUAL_SHARE * capacity) // kinds), int(LARGEST_SHARE * capacity) // kinds
     found = [

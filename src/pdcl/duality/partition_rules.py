@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 from typing import ClassVar, Protocol
 
 from pdcl.duality.partition import affine_partition, generalization_partition, uniform_partition
@@ -72,22 +73,30 @@ class Generalization:
 @register_rule("partition", "room")
 @dataclass(frozen=True)
 class ByRoom:
-    """n_k ∝ (5 pt / room_k)^power within [1/most, most], where room_k is what the limit leaves above what was reached.
+    """n_k ∝ w_k, by the room that the limit leaves above what was reached, against the median of all tasks' rooms:
 
-    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. No limit
-    counts as 5 points. Both settings are mild on purpose: a hard task's error rises more by itself, so a wide limit
-    need not be a loose one, and shares of sixteen to one (power 1.6, most 4) cost the other tasks 10 to 20 points.
+        q_k = median room / room_k,   w_k = (q_k / zone)^power if q_k > zone, (q_k zone)^power if q_k < 1/zone, else 1
+
+    within [1/most, most]. A past task's share can only shrink, since its data is gone: places must be kept before a
+    limit breaks. No limit counts as 5 points. Rooms within a factor `zone` count as equal: a hard task's error rises
+    more by itself, so a somewhat wider limit need not be a looser one.
     """
 
-    power: float = 0.7
-    most: float = 2.0
+    power: float = 1.0
+    most: float = 4.0
+    zone: float = 1.5
     by_room: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         not_negative(power=self.power)
-        if self.most < 1:
-            raise UsageError(f"most={self.most} must be at least 1: it bounds the ratio to an even share")
+        for name in ("most", "zone"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name}={getattr(self, name)} must be at least 1: it is a ratio to an even share")
 
     def counts(self, rooms: list[float], capacity: int, available: list[int]) -> list[int]:
-        wanted = [(FIVE_POINTS / max(room, LEAST_ROOM)) ** self.power for room in rooms]
-        return affine_partition([min(self.most, max(1 / self.most, w)) for w in wanted], capacity, 1.0, available)
+        wide = [max(room, LEAST_ROOM) for room in rooms]
+        return affine_partition([self._weight(median(wide) / room) for room in wide], capacity, 1.0, available)
+
+    def _weight(self, ratio: float) -> float:
+        beyond = ratio / self.zone if ratio > self.zone else min(1.0, ratio * self.zone)
+        return float(min(self.most, max(1 / self.most, beyond**self.power)))

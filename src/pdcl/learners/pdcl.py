@@ -64,7 +64,8 @@ class PDCL(Rehearsal):
     base: b, the weight of every past task before its dual (0: the paper's problem)
     guard: samples of each task that are stored and never trained on, and steer its dual (where a limit is stated, from
         1000 places on: a sixteenth of memory for all tasks together)
-    witness: the same, by which its limit is judged (where one is stated: an eighth or, with guards, a sixteenth)
+    witness: the same, by which its limit is judged (where one is stated, from 200 places on: an
+        eighth of memory or, with guards, a sixteenth)
     level: a dual per past task, or per stored sample
     dual: how duals answer slacks: ascent (where limits are losses), capped (where they are error rates), frozen
     estimator: how replayed samples are drawn: dual (if nothing is said), uniform, stratified, whole
