@@ -72,7 +72,7 @@ def check_learner(cls: type[Learner], **options: Any) -> None:
 
 def _made(cls: type[Learner], options: dict[str, Any]) -> Learner:
     small: dict[str, Any] = {"network": "mlp:8", "memory": 12, "replay": 4}
-    names = {f.name for f in fields(cls) if f.init}
+    names = {f.name for f in fields(cls) if f.init} - cls.without_effect(small).keys()
     return cls(**{name: value for name, value in small.items() if name in names} | options)
 
 
@@ -182,7 +182,8 @@ def check_grows(cls: type[Learner], **options: Any) -> None:
     for task in stream.tasks:
         x, y = task.data.fetch(everything(task.data))
         try:
-            learner.learn(x, [f"class {label}" for label in y.tolist()], epochs=1, batch=8)
+            once = {} if "epochs" in cls.unused else {"epochs": 1}
+            learner.learn(x, [f"class {label}" for label in y.tolist()], batch=8, **once)
         except UsageError as error:
             _refused(cls, "grow", error)
             return

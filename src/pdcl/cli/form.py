@@ -35,10 +35,11 @@ def given(argv: list[str]) -> set[str]:
 def parse(kinds: list[type], defaults: dict[str, Any], argv: list[str], prog: str, about: str) -> dict[str, Any]:
     """The values of all fields of these dataclasses that stand in `argv`, by name."""
     columns: dict[str, tuple[str, Any, Any]] = {}
+    idle = {*NOT_OFFERED, *(name for kind in kinds for name in getattr(kind, "unused", ()))}
     for kind in kinds:
         hints, helps = typing.get_type_hints(kind), explained(kind)
         for each in fields(kind):
-            if each.init and each.name not in NOT_OFFERED:
+            if each.init and each.name not in idle:
                 type_: Any = AS_TEXT.get(each.name, hints[each.name])
                 value = defaults.get(each.name, each.default)
                 value = str(value) if type_ is str and value is not None else value

@@ -69,6 +69,14 @@ _BUILT_IN = [
         "Rebuffi et al., iCaRL, 2017",
     ),
     Method(
+        "ncm", "pdcl.learners.ncm:NCM", "nearest class mean of frozen features", "features", False, False,
+        "Mensink et al., Distance-Based Image Classification, 2013",
+    ),
+    Method(
+        "slda", "pdcl.learners.slda:SLDA", "streaming discriminant analysis of frozen features", "features", False,
+        False, "Hayes, Kanan, Lifelong Machine Learning with Deep Streaming Linear Discriminant Analysis, 2020",
+    ),
+    Method(
         "gss", "pdcl.learners.gss:GSS", "replay of samples with diverse gradients", "replay", True, False,
         "Aljundi et al., Gradient Based Sample Selection for Online Continual Learning, 2019",
     ),

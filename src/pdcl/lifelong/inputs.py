@@ -15,8 +15,11 @@ from pdcl.trees import Tree, flatten, leaf_specs
 Found = TypeVar("Found")
 
 
-def check_inputs(x: Tree, spec: Spec) -> None:
-    """Raise BadData unless `x` is (n, *shape) of the dtype that was learned, or a tree of such, and finite."""
+def check_inputs(x: Tree, spec: Spec, first: int = 0) -> None:
+    """Raise BadData unless `x` is (n, *shape) of the dtype that was learned, or a tree of such, and finite.
+
+    first: the number of its first row, in messages.
+    """
     if spec.leaves or not isinstance(x, Tensor):
         _check_tree(x, spec)
         return
@@ -28,7 +31,9 @@ def check_inputs(x: Tree, spec: Spec) -> None:
     if x.is_floating_point():
         bad = ~x.reshape(len(x), -1).isfinite().all(1) if x.numel() else x.isnan()
         if bool(bad.any()):
-            raise BadData(f"x: row {int(bad.nonzero()[0])} holds NaN or infinite inputs; drop or fill such rows first")
+            raise BadData(
+                f"x: row {first + int(bad.nonzero()[0])} holds NaN or infinite inputs; drop or fill such rows first"
+            )
 
 
 def _check_tree(x: Tree, spec: Spec) -> None:

@@ -8,7 +8,6 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
@@ -16,19 +15,18 @@ from torch.utils.data import Dataset
 from pdcl.core.objective import outputs_each
 from pdcl.errors import UsageError
 from pdcl.lifelong.audit_split import plan_aside
-from pdcl.lifelong.backbone import features_of, unchanged
+from pdcl.lifelong.backbone import features_of
 from pdcl.lifelong.entry import ADOPTED, LEARNED, ROLLED_BACK, Entry
 from pdcl.lifelong.growth import Grow, extend_labels
-from pdcl.lifelong.inputs import check_inputs, check_labels_apart, fitting
+from pdcl.lifelong.inputs import check_labels_apart, fitting
 from pdcl.lifelong.undo import Before, all_or_nothing
 from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice
 from pdcl.lifelong.warning import warn_of_broken
 from pdcl.networks import eval_mode
 from pdcl.storage.interrupts import put_off
-from pdcl.streams.checks import FIRST_BATCH, check_targets, check_task
-from pdcl.streams.data import Collate, Data, DatasetData, everything, shaped
+from pdcl.streams.checks import FIRST_BATCH, check_task
+from pdcl.streams.data import Collate, Data, everything, shaped
 from pdcl.streams.encoding import Encoding, Kind, described
-from pdcl.streams.inputs import tree_of
 from pdcl.streams.labels import encode, in_order, labels_in
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Spec, Stream, Task
@@ -37,7 +35,7 @@ from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
 from pdcl.training.stated import check_enough, check_single
-from pdcl.trees import Tree, call, conformed, logits_of, take, to
+from pdcl.trees import Tree, call, logits_of, take, to
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -71,7 +69,7 @@ def learn(
     check_choice(on_violation, learner)
     check_single(tolerance)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
-    chosen = _stated_schedule(epochs, batch)
+    chosen = _stated_schedule(learner, epochs, batch)
     aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
@@ -107,12 +105,15 @@ def _rolled_back(learner: Learner, before: Before, task: Task, result: dict[str,
     return Entry(learner.lineage.entries[-1])
 
 
-def _stated_schedule(epochs: int | None, batch: int | None) -> dict[str, int]:
-    """What the user says of the schedule, checked before anything is done."""
+def _stated_schedule(learner: Learner, epochs: int | None, batch: int | None) -> dict[str, int]:
+    """What the user says of the schedule, checked before anything is done; one pass, where more have no effect."""
     stated = {"epochs": epochs, "batch": batch}
     found = {name: value for name, value in stated.items() if value is not None}
     Schedule(**found)
-    return found
+    for name in found:
+        if name in learner.unused:
+            raise UsageError(f"{name}={found[name]} has no effect on {type(learner).__name__}; leave it out")
+    return {**dict.fromkeys((name for name in stated if name in learner.unused), 1), **found}
 
 
 def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, listener: Listener) -> dict[str, Any]:
@@ -167,36 +168,6 @@ def adopt(
     return Entry(learner.lineage.entries[-1])
 
 
-def predict(learner: Learner, x: Any, collate: Collate | None = None) -> Any:
-    """The user's own label of every sample; numbers where targets are numbers; a class for each token."""
-    spec = _prepared(learner)
-    inputs = _inputs(learner, x, collate)
-    check_inputs(inputs, spec)
-    scores = learner.evaluated(inputs).cpu()
-    if spec.kind == "regression":
-        return scores.numpy()
-    if spec.kind == "tokens":
-        return scores.argmax(2 if scores.dim() == 3 else 1).numpy()
-    if spec.kind == "multilabel":
-        return (scores > 0).numpy()
-    best = scores[:, : len(spec.labels)].argmax(1).tolist()
-    return np.asarray([spec.labels[index] for index in best])
-
-
-def evaluate(learner: Learner, x: Any, y: Any = None, collate: Collate | None = None) -> float:
-    """The mean score: accuracy for classes."""
-    spec = _prepared(learner)
-    samples = read(x, y, where="x, y", collate=collate)
-    if not len(samples):
-        raise UsageError("there is nothing to evaluate: x and y hold no samples")
-    targets = _encoded(samples, spec)
-    inputs = _raw(learner, _held_to_spec(learner, samples.data(targets)))
-    check_inputs(inputs, spec)
-    check_targets(targets, spec, "y")
-    scores = learner.evaluated(inputs)
-    return float(learner.goal.score(scores, targets.to(scores.device)).double().mean())
-
-
 def _task(
     learner: Learner,
     samples: Samples,
@@ -211,16 +182,16 @@ def _task(
         _prepare(learner, samples, kind, transform, None)
     elif transform is not None:
         raise UsageError("transform has no effect after the first task: inputs are read as they were then")
-    spec = _prepared(learner)
+    spec = prepared(learner)
     new = _unknown(spec, samples)
     check_labels_apart(spec.labels, new)
     wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
     index = learner.tasks_learned
-    raw = _held_to_spec(learner, samples.data(_encoded(samples, wider)))
+    raw = held_to_spec(learner, samples.data(encoded(samples, wider)))
     data = features_of(learner, raw)
     held = data
     if test is not None:
-        held = features_of(learner, _held_to_spec(learner, _test(test, wider, samples.collate)))
+        held = features_of(learner, held_to_spec(learner, _test(test, wider, samples.collate)))
     classes = tuple(torch.unique(raw.targets).tolist()) if spec.kind == "classification" else ()
     task = Task(index, name or str(index), data, held, classes)
     check_task(task, wider)
@@ -278,37 +249,25 @@ def _unknown(spec: Spec, samples: Samples) -> list[Any]:
     return in_order(label for label in labels_in(samples.targets) if label not in spec.labels)
 
 
-def _encoded(samples: Samples, spec: Spec) -> Tensor:
+def encoded(samples: Samples, spec: Spec) -> Tensor:
     return Encoding(spec.kind, spec.labels).targets(samples.targets, "y")  # type: ignore[arg-type]
 
 
 def _test(test: Any, spec: Spec, collate: Collate | None) -> Data:
     x, y = (test, None) if isinstance(test, Dataset) else test
     samples = read(x, y, where="test", collate=collate if isinstance(test, Dataset) else None)
-    return samples.data(_encoded(samples, spec))
+    return samples.data(encoded(samples, spec))
 
 
-def _held_to_spec(learner: Learner, data: Data) -> Data:
+def held_to_spec(learner: Learner, data: Data) -> Data:
     """The data in the form of the first task's, unless a backbone stands between them."""
-    return data if learner.backbone is not None else shaped(data, _prepared(learner).expected)
+    return data if learner.backbone is not None else shaped(data, prepared(learner).expected)
 
 
-def _prepared(learner: Learner) -> Spec:
+def prepared(learner: Learner) -> Spec:
     if learner.spec is None:
         raise UsageError("this learner has learned nothing yet; call learn(x, y) first")
     return learner.spec
-
-
-def _inputs(learner: Learner, x: Any, collate: Collate | None) -> Tree:
-    if isinstance(x, Dataset):
-        blank = torch.zeros(len(x))  # type: ignore[arg-type]
-        return _raw(learner, DatasetData(x, blank, collate=collate))
-    raw = tree_of(x)
-    return unchanged(learner)(raw if learner.backbone is not None else conformed(raw, _prepared(learner).leaves))
-
-
-def _raw(learner: Learner, data: Data) -> Tree:
-    return features_of(learner, data).fetch(everything(data))[0]
 
 
 def _hearing(heard: list[Infeasible], listener: Listener) -> Listener:

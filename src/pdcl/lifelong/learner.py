@@ -10,6 +10,7 @@ from typing import Any
 from pdcl.errors import UsageError
 from pdcl.lifelong import export as exporting
 from pdcl.lifelong import learn as learning
+from pdcl.lifelong import predict as predicting
 from pdcl.lifelong import rebase as rebasing
 from pdcl.lifelong import save as saving
 from pdcl.lifelong.entry import Entry, newest_promises
@@ -89,13 +90,37 @@ class Learner(Trainable):
         """Store what a task has now as its reference: its limit before and after."""
         raise UsageError(f"rebase({name!r}) has no effect: {type(self).__name__} knows no limits")
 
-    def predict(self, x: Any, collate: Collate | None = None) -> Any:
-        """The label of every sample, as the user writes it."""
-        return learning.predict(self, x, collate)
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels known so far, in the order of `predict_proba`'s columns."""
+        return () if self.spec is None else self.spec.labels
 
-    def evaluate(self, x: Any, y: Any = None, collate: Collate | None = None) -> float:
+    def predict(
+        self,
+        x: Any,
+        collate: Collate | None = None,
+        *,
+        threshold: float | None = None,
+        otherwise: Any = None,
+        batch: int | None = None,
+    ) -> Any:
+        """The label of every sample, as the user writes it.
+
+        threshold: the least probability that is an answer; below it a sample gets `otherwise` (None). batch: samples in
+        one forward pass, otherwise 1000.
+        """
+        return predicting.predict(self, x, collate, threshold, otherwise, batch)
+
+    def predict_proba(self, x: Any, collate: Collate | None = None, *, batch: int | None = None) -> Any:
+        """The probability of every known label, samples × `labels`: the softmax of the method's scores.
+
+        For several labels per sample, each label's own probability; for tokens, those of each token.
+        """
+        return predicting.probabilities(self, x, collate, batch)
+
+    def evaluate(self, x: Any, y: Any = None, collate: Collate | None = None, *, batch: int | None = None) -> float:
         """The mean score on these samples: accuracy, where there are classes."""
-        return learning.evaluate(self, x, y, collate)
+        return predicting.evaluate(self, x, y, collate, batch)
 
     def save(self, path: str | Path) -> Path:
         """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten."""

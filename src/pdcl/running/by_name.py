@@ -20,6 +20,6 @@ def learner(name: str, network: nn.Module | str = "auto", **options: Any) -> Lea
     """
     entry = method(name)
     kind = entry.load()
-    check(name, [each.name for each in fields(kind) if each.init], options)
+    check(name, [each.name for each in fields(kind) if each.init and each.name not in kind.unused], options)
     found: Learner = kind(**{**entry.defaults, "network": network, **options})
     return found

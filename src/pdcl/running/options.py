@@ -60,8 +60,8 @@ _SCHEDULE = tuple(f.name for f in fields(Schedule))
 
 
 def names(kind: Any) -> list[str]:
-    """Every option that a method has: its own and those of the loop."""
-    return [f.name for f in fields(kind) if f.init] + list(_SCHEDULE)
+    """Every option that a method has: its own and those of the loop, without those that it has no use for."""
+    return [name for name in (*(f.name for f in fields(kind) if f.init), *_SCHEDULE) if name not in kind.unused]
 
 
 def standing(entry: Method, stream: str, preset: str | None, memory: Any) -> dict[str, Any]:
@@ -87,8 +87,7 @@ def resolve(
     check(entry.name, known, user)
     preset = preset or ("auto" if stream.preset is None else "default")
     options = Options(preset)
-    options.put({f.name: f.default for f in fields(kind) if f.init}, "method")
-    options.put({f.name: f.default for f in fields(Schedule)}, "method")
+    options.put({f.name: f.default for f in (*fields(kind), *fields(Schedule)) if f.name in known}, "method")
     options.put(entry.defaults, "method")
     given = {**(study or {}), **user}
     for source, table in _preset_layers(stream, preset, entry.name, given.get("memory", options.values.get("memory"))):

@@ -66,7 +66,7 @@ def _learner(path: Path, config: Any, network: Any) -> tuple[Learner, Schedule]:
     values = {name: option["value"] for name, option in config["options"].items()}
     if network is not None:
         values["network"] = network
-    elif not is_name(str(values["network"])):
+    elif not is_name(str(values.get("network", "auto"))):
         raise UsageError(
             f"{path} was given its own network, {values['network']}; hand it in again: "
             "network=… in Python, --network PACKAGE.MODULE:FUNCTION on the command line"

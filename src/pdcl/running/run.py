@@ -102,7 +102,8 @@ def _given(learner: Learner, stream: Stream, preset: str | None, options: Mappin
     name = type(learner).__name__.lower()
     entry = Method(name, type(learner), "given")
     resolved = resolve(entry, stream, preset, options)
-    resolved.put({f.name: getattr(learner, f.name) for f in fields(learner) if f.init}, "user")
+    own = [f.name for f in fields(learner) if f.init and f.name not in learner.unused]
+    resolved.put({name: getattr(learner, name) for name in own}, "user")
     resolved.settle(type(learner).settled(resolved.values))
     check_against(resolved.values.get("tolerance"), [task.name for task in stream.tasks])
     return entry, resolved

@@ -90,6 +90,8 @@ class Trainable(ABC):
     # What options did before they were options: for states that don't name them.
     former: ClassVar[dict[str, Any]] = {}
     cannot: ClassVar[tuple[str, ...]] = ()
+    # Options of every learner, or of the loop, that do nothing for this one.
+    unused: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -285,10 +287,10 @@ class Trainable(ABC):
                 raise Diverged(f"{name} is no longer finite (lr={self.lr}, optimizer={self.optimizer}); lower lr")
 
     @torch.no_grad()
-    def evaluated(self, x: Tree) -> Tensor:
-        """Scores of many raw inputs in eval mode, in pieces."""
+    def evaluated(self, x: Tree, size: int = EVALUATION_BATCH) -> Tensor:
+        """Scores of many raw inputs in eval mode, in pieces of `size`."""
         with eval_mode(self.model):
-            return joined([self.scores(to(part, self.place)) for part in split(x, EVALUATION_BATCH)])
+            return joined([self.scores(to(part, self.place)) for part in split(x, size)])
 
     @torch.no_grad()
     def logits(self, x: Tree) -> Tensor:

@@ -1,0 +1,131 @@
+"""What a learner says of new samples: labels, probabilities, "none of these", and how often it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from pdcl.errors import UsageError
+from pdcl.lifelong.backbone import features_of, unchanged
+from pdcl.lifelong.inputs import check_inputs
+from pdcl.lifelong.learn import encoded, held_to_spec, prepared
+from pdcl.streams.checks import check_targets
+from pdcl.streams.data import Collate, Data, DatasetData, everything
+from pdcl.streams.inputs import refuse_containers, tree_of
+from pdcl.streams.samples import read
+from pdcl.training.learner import EVALUATION_BATCH
+from pdcl.trees import Tree, conformed, joined
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
+
+
+def predict(
+    learner: Learner, x: Any, collate: Collate | None, threshold: float | None, otherwise: Any, batch: int | None
+) -> Any:
+    """The user's own label of every sample; numbers where targets are numbers; a class for each token."""
+    spec = prepared(learner)
+    _check_threshold(spec.kind, threshold, otherwise)
+    scores = _scores(learner, x, collate, batch)
+    if spec.kind == "regression":
+        return scores.numpy()
+    if spec.kind == "tokens":
+        return scores.argmax(_class_axis(scores)).numpy()
+    if spec.kind == "multilabel":
+        return (scores > 0).numpy() if threshold is None else (scores.sigmoid() >= threshold).numpy()
+    known = scores[:, : len(spec.labels)]
+    named = [spec.labels[index] for index in known.argmax(1).tolist()]
+    if threshold is None:
+        return np.asarray(named)
+    sure = known.softmax(1).amax(1) >= threshold
+    return _column([label if certain else otherwise for label, certain in zip(named, sure.tolist(), strict=True)])
+
+
+def probabilities(learner: Learner, x: Any, collate: Collate | None, batch: int | None) -> npt.NDArray[np.float32]:
+    """softmax of the scores of known labels; of each label its own, σ(score), where a sample may have several."""
+    spec = prepared(learner)
+    if spec.kind == "regression":
+        raise UsageError("regression has no probabilities; predict gives the numbers")
+    scores = _scores(learner, x, collate, batch)
+    if spec.kind == "multilabel":
+        return scores.sigmoid().numpy()
+    if spec.kind == "tokens":
+        return scores.softmax(_class_axis(scores)).numpy()
+    return scores[:, : len(spec.labels)].softmax(1).numpy()
+
+
+def evaluate(learner: Learner, x: Any, y: Any, collate: Collate | None, batch: int | None) -> float:
+    """The mean score: accuracy for classes."""
+    spec = prepared(learner)
+    samples = read(x, y, where="x, y", collate=collate)
+    if not len(samples):
+        raise UsageError("there is nothing to evaluate: x and y hold no samples")
+    targets = encoded(samples, spec)
+    check_targets(targets, spec, "y")
+    scores = _read_and_scored(learner, held_to_spec(learner, samples.data(targets)), batch)
+    return float(learner.goal.score(scores, targets).double().mean())
+
+
+def _check_threshold(kind: str, threshold: float | None, otherwise: Any) -> None:
+    if threshold is None:
+        if otherwise is not None:
+            raise UsageError(f"otherwise={otherwise!r} has no effect without threshold=, such as threshold=0.7")
+        return
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold < 1:
+        raise UsageError(f"threshold={threshold!r} must lie between 0 and 1: the least probability that is an answer")
+    if kind not in ("classification", "multilabel"):
+        raise UsageError(f"threshold={threshold} has no effect on {kind}; it is for classes and labels")
+    if kind == "multilabel" and otherwise is not None:
+        raise UsageError(f"otherwise={otherwise!r} has no effect: a sample of a multi-label stream may have no label")
+
+
+def _column(labels: list[Any]) -> npt.NDArray[Any]:
+    """Labels of one type as an array of that type; NumPy would write 3 as "3" beside a text."""
+    one_type = len({type(label) for label in labels}) == 1 and labels[0] is not None
+    return np.asarray(labels) if one_type else np.asarray([*labels, None], dtype=object)[:-1]
+
+
+def _class_axis(scores: Tensor) -> int:
+    """Classes of tokens come last in n × length × classes, second in n × classes × height × width."""
+    return 2 if scores.dim() == 3 else 1
+
+
+def _scores(learner: Learner, x: Any, collate: Collate | None, batch: int | None) -> Tensor:
+    """Scores of whatever a user hands over, on the CPU; a Dataset is read in pieces."""
+    refuse_containers(x, "x")
+    if isinstance(x, Dataset):
+        blank = torch.zeros(len(x))  # type: ignore[arg-type]
+        if not len(blank):
+            raise UsageError("x is a Dataset without samples; there is nothing to predict")
+        return _read_and_scored(learner, held_to_spec(learner, DatasetData(x, blank, collate=collate)), batch)
+    if collate is not None:
+        raise UsageError("collate has no effect on arrays and tensors; it makes batches of a Dataset's samples")
+    raw = tree_of(x)
+    seen = unchanged(learner)(raw if learner.backbone is not None else conformed(raw, prepared(learner).leaves))
+    check_inputs(seen, prepared(learner))
+    return learner.evaluated(seen, _size(batch)).cpu()
+
+
+def _read_and_scored(learner: Learner, data: Data, batch: int | None) -> Tensor:
+    return joined([learner.evaluated(x, _size(batch)).cpu() for x in _pieces(learner, data, _size(batch))])
+
+
+def _pieces(learner: Learner, data: Data, size: int) -> Iterator[Tree]:
+    """The inputs as the learner sees them, so many at a time, checked."""
+    for index in everything(data).split(size):
+        part = features_of(learner, data.subset(index))
+        x, _ = part.fetch(everything(part))
+        check_inputs(x, prepared(learner), int(index[0]))
+        yield x
+
+
+def _size(batch: int | None) -> int:
+    if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
+        raise UsageError(f"batch={batch!r} must be a whole number of at least 1: samples in one forward pass")
+    return EVALUATION_BATCH if batch is None else batch
