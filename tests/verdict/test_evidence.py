@@ -38,7 +38,7 @@ def test_verifying_recomputes_the_same_verdict(folder, oracle, audit):
     assert verify(folder)["verdict"] == "FAIL"
     made = as_audit(audit([200, 200, 200], [0, 60, 3], patient=np.repeat(np.arange(120), 5)))
     asked = Asked.from_json(json.loads((folder / "verdict.json").read_text())["question"])
-    assert verify(folder, Case(oracle, made, asked))["verdict"] == "FAIL"
+    assert verify(folder, Case.of(oracle, made, asked))["verdict"] == "FAIL"
 
 
 @pytest.mark.parametrize("name", ["verdict.json", "outcomes.npz", "ledger.jsonl", "samples.npz"])
@@ -72,11 +72,11 @@ def test_another_model_or_audit_set_is_noticed(folder, oracle, audit):
     asked = Asked.from_json(json.loads((folder / "verdict.json").read_text())["question"])
     other = as_audit(audit([200, 200, 200], [0, 0, 0], patient=np.repeat(np.arange(120), 5)))
     with pytest.raises(BadEvidence, match="audit set is another"):
-        verify(folder, Case(oracle, other, asked))
+        verify(folder, Case.of(oracle, other, asked))
     with torch.no_grad():
         oracle.model.bias += 1
     with pytest.raises(BadEvidence, match="model is another"):
-        verify(folder, Case(oracle, other, asked))
+        verify(folder, Case.of(oracle, other, asked))
 
 
 def test_without_samples_no_content_and_no_name_of_a_patient_is_kept(oracle, audit, tmp_path):

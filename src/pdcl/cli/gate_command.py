@@ -17,6 +17,7 @@ ABOUT = """Does this model keep its limits? PASS (exit 0), FAIL (1) or UNDECIDED
 
   pdcl gate model/ --audit audit/ --max-error 0.05
   pdcl gate model/ --audit audit/ --max-error 0.05 --by class --groups patient --evidence evidence/2026-12
+  pdcl gate candidate/ --against model/ --audit audit/ --max-drop 0.02 --by segment
   pdcl gate --audit audit/ --max-error 0.05 --plan        what so many samples can certify; no look is taken
   pdcl gate --verify evidence/2026-12                     recompute a verdict"""
 
@@ -35,6 +36,10 @@ class Gate:
     """Limit from below on the sensitivity of every class."""
     min_specificity: float | None = None
     """Limit from below on the specificity of every class."""
+    max_drop: float | None = None
+    """Limit on how much the error rate of every group rises, on the same samples: 0.02 is two points."""
+    against: Annotated[Path | None, tyro.conf.arg(metavar="OLD")] = None
+    """The model in use, which --max-drop compares with; drops since a task was learned count in any case."""
     limit: Annotated[tuple[str, ...], tyro.conf.arg(metavar="GROUP=VALUE ...")] = ()
     """Limits of groups that have their own."""
     by: Annotated[str, tyro.conf.arg(metavar="task|class|COLUMN|all")] = "auto"
@@ -84,8 +89,9 @@ def _gate(asked: Gate) -> int:
     assert asked.model is not None
     verdict = gate(
         asked.model, asked.audit, max_error=asked.max_error, max_loss=asked.max_loss,
-        min_sensitivity=asked.min_sensitivity, min_specificity=asked.min_specificity, limits=limits(asked.limit),
-        by=asked.by, groups=asked.groups, confidence=asked.confidence, looks=asked.looks, clip=asked.clip,
+        min_sensitivity=asked.min_sensitivity, min_specificity=asked.min_specificity,
+        max_drop=asked.max_drop, against=asked.against, limits=limits(asked.limit), by=asked.by,
+        groups=asked.groups, confidence=asked.confidence, looks=asked.looks, clip=asked.clip,
         ledger=asked.ledger, evidence=asked.evidence, samples=asked.samples, network=own_network(asked.network),
     )  # fmt: skip
     if asked.format == "table":
@@ -117,7 +123,7 @@ def _verify(asked: Gate) -> int:
     assert asked.verify is not None
     case = None
     if asked.model is not None:
-        case = recalled(asked.verify, asked.model, asked.audit, own_network(asked.network))
+        case = recalled(asked.verify, asked.model, asked.audit, own_network(asked.network), asked.against)
     verdict = verify(asked.verify, case)
     from_what = "outcomes and ledger" if case is None else "outcomes, ledger, model and audit set"
     print(f"{verdict['verdict']}: recomputed from {from_what}; all agrees ({asked.verify})")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,11 +14,16 @@ from torch import Tensor
 from torch.utils.data import Dataset, Subset
 
 from pdcl.errors import UsageError
+from pdcl.lifelong.audited import audit_of
+from pdcl.lifelong.references import note_references
 from pdcl.storage.disk import reported, write_whole
 from pdcl.streams.audits import SAMPLES, Audit, read_audit
 from pdcl.streams.checks import BadData
 from pdcl.streams.held_out import draw_share
 from pdcl.streams.samples import Column, Samples, column, inputs_of
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
 
 LEVEL = 0.05
 
@@ -44,6 +50,20 @@ class Planned:
     rest: Samples
     about: Aside
     arrays: dict[str, Column]
+
+    def whole(self) -> Audit:
+        """The audit set as it will be."""
+        return audit_of(self.about.place, self.arrays)
+
+    def writing(self, learner: Learner) -> Callable[[], None]:
+        """What stores the learner's outcomes on its newest task, for later comparison, and writes the audit set."""
+
+        def write() -> None:
+            own = self.arrays["task"].astype(str) == str(learner.lineage.tasks[-1]["name"])
+            note_references(learner, audit_of(self.about.place, self.arrays, own))
+            self.write()
+
+        return write
 
     def write(self) -> None:
         """Put the audit set on disk, whole. Its ledger stays: looks count on."""

@@ -89,7 +89,7 @@ def learn(
             return _rolled_back(learner, before, task, result)
         settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
         _note(learner, replace(task, data=raw), samples, settings, result, LEARNED)
-        before.settle(*[] if aside is None else [aside.write])
+        before.settle(*[] if aside is None else [aside.writing(learner)])
     warn_of_broken(learner.promises)
     return Entry(learner.lineage.entries[-1])
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pdcl.lifelong.entry import ADOPTED, LEARNED
+from pdcl.lifelong.references import References
 from pdcl.streams.data import Data, everything
 from pdcl.streams.encoding import leaf_parts
 from pdcl.streams.hashes import CHUNK, data_hashes, name_hashes, new_key
@@ -54,6 +55,7 @@ class Lineage:
     pending: list[Task] = field(default_factory=list)
     seen: Hashes = field(default_factory=Hashes)
     named: Hashes = field(default_factory=Hashes)
+    references: References = field(default_factory=References)
 
     @property
     def samples(self) -> Tensor:
@@ -134,6 +136,7 @@ class Lineage:
             "samples": self.samples,
             "groups": self.groups,
             "states": self.states,
+            "references": self.references.state_dict(),
         }
 
     @classmethod
@@ -142,7 +145,8 @@ class Lineage:
         known = state.get("settings", [])
         entries = [_with_settings(entry, known) for entry in state["entries"]]
         hashes = Hashes(state["samples"]), Hashes(state["groups"])
-        return cls(bytes.fromhex(state["key"]), entries, list(state["states"]), [], *hashes)
+        references = References.from_state(state.get("references"))
+        return cls(bytes.fromhex(state["key"]), entries, list(state["states"]), [], *hashes, references)
 
 
 def _numbered(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

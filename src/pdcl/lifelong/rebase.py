@@ -15,6 +15,9 @@ def rebase(learner: Learner, task: int | str) -> Entry:
     """Move the reference of one task; the entry of it in the lineage, with the limit before and after."""
     index, name = _found(learner, task)
     result = learner.move_reference(index, name)
+    # Audit data compares with a task's reference too: the next update stores what it has then.
+    references = learner.lineage.references
+    learner.lineage.references = references.only(references.task != index)
     learner.lineage.note_change(index, name, result, REBASED)
     return Entry(learner.lineage.entries[-1])
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pdcl.promises.limit import Limit as Limit
+    from pdcl.promises.paired import change_above as change_above
     from pdcl.promises.paired import change_lower as change_lower
     from pdcl.promises.paired import change_upper as change_upper
     from pdcl.promises.promise import LimitBroken as LimitBroken
@@ -36,6 +37,7 @@ _HOMES = {
     "Promises": "table",
     "Question": "verdicts",
     "Split": "split",
+    "change_above": "paired",
     "change_lower": "paired",
     "change_upper": "paired",
     "half_way": "verdicts",

@@ -70,6 +70,24 @@ def change_lower(newly_wrong: int, newly_right: int, n: int, level: float) -> fl
     return -change_upper(newly_right, newly_wrong, n, level)
 
 
+def change_above(newly_wrong: int, newly_right: int, n: int, limit: float, level: float) -> float:
+    """p of "the change is above the limit": β + max over p10 in I_β of P_limit((B, C) in R).
+
+    Valid whatever it is compared with, since `level` fixes the order of outcomes and β; at `level` it decides as
+    `change_upper` does.
+
+    >>> f"{change_above(0, 0, 150, 0.02, 0.05):.4f}"
+    '0.0493'
+    """
+    _check(newly_wrong, newly_right, n)
+    if (newly_wrong - newly_right) / n >= limit:
+        return 1.0
+    region = _region(newly_wrong, newly_right, n, _approximate_upper(newly_wrong, newly_right, n, level))
+    beta = NUISANCE * level
+    inside = float(rate_lower(newly_right, n, beta / 2)), float(rate_upper(newly_right, n, beta / 2))
+    return min(1.0, beta + _largest(region, n, limit, *inside))
+
+
 def signed_root(b: Floats | np.float64, c: Floats | np.float64, n: int, change: float) -> Floats:
     """T(b, c; Δ): by how many standard errors, nearly, the change seen is above Δ."""
     p10 = likeliest(b, c, n, change)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -52,12 +53,28 @@ class Audit:
         return len(self.x)
 
     def hash(self) -> str:
-        """sha256 of all inputs, targets and columns."""
-        digest = hashlib.sha256(str((self.x.dtype, tuple(self.x.shape))).encode())
-        digest.update(self.x.contiguous().numpy().tobytes())
-        for name, values in sorted({"y": self.y, **self.columns}.items()):
-            digest.update(name.encode() + repr(values.tolist()).encode())
+        """sha256 of all inputs, targets and columns, whatever the order of the rows."""
+        digest = hashlib.sha256(str((self.x.dtype, tuple(self.x.shape), *sorted(self.columns))).encode())
+        digest.update(b"".join(sorted(self.rows())))
         return digest.hexdigest()
+
+    def rows(self) -> list[bytes]:
+        """A hash of each row: its input, target and columns."""
+        held = [self.y, *(values for _, values in sorted(self.columns.items()))]
+        told = zip(*(values.tolist() for values in held), strict=True)
+        inputs = self.x.contiguous().reshape(len(self), -1).numpy()
+        pairs = zip(inputs, told, strict=True)
+        return [hashlib.sha256(row.tobytes() + repr(rest).encode()).digest() for row, rest in pairs]
+
+    def taken(self, rows: Any) -> Audit:
+        """The samples at these positions, in this order."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return replace(self, x=self.x[torch.as_tensor(rows)], y=self.y[rows], columns=columns)
+
+    def order(self) -> npt.NDArray[np.int64]:
+        """Positions of the rows by their hash: an order that can't follow any value, the same however they lie."""
+        hashes = self.rows()
+        return np.asarray(sorted(range(len(self)), key=hashes.__getitem__), dtype=np.int64)
 
     def column(self, name: str, asked: str) -> Column:
         """The column `name`, or an error that names those there are. `asked` is the option that wants it."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pdcl.lifelong.learner import Learner
+from pdcl.verdict.criteria import PAIRED
 from pdcl.verdict.deciding import FAIL, PASS, Judged
 from pdcl.verdict.output import number, title
 
@@ -34,13 +35,11 @@ def levers(
     for row in judged:
         if row.verdict == PASS:
             continue
-        place = _place(row, by, tasks, labels)
-        found[title(row)] = [
-            _limit(row),
-            *_samples(row),
-            *_memory(row, stored(learner, *place, clip)),
-            *_dual(learner, place[0]),
-        ]
+        task, label = _place(row, by, tasks, labels)
+        # Of a group that memory has no column for nobody can say how many samples it holds.
+        known = by is None or task is not None or label is not None
+        held = stored(learner, task, label, clip) if known else None
+        found[title(row)] = [_limit(row), *_samples(row), *_memory(row, held), *_dual(learner, task)]
     return found
 
 
@@ -75,7 +74,7 @@ def _memory(row: Judged, held: Stored | None) -> list[str]:
         return ["memory holds no sample of it: nothing was replayed; enlarge memory, or learn it again"]
     value = held.loss if row.criterion == "loss" else held.error
     line = f"memory holds {held.samples} of its samples"
-    if value is None or row.criterion == "alarm":
+    if value is None or row.criterion in ("alarm", *PAIRED):
         return [line]
     line += f", with {number(row, value)} on them against {number(row, row.estimate)} on audit data"
     if value <= row.limit < row.estimate and value < MEMORISED * row.estimate:

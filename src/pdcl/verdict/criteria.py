@@ -17,8 +17,19 @@ CRITERIA = {
     "loss": "clipped loss",
     "miss": "missed (1 − sensitivity)",
     "alarm": "false alarms (1 − specificity)",
+    "drop": "drop against old",
+    "since": "drop since learned",
 }
-OPTIONS = {"error": "--max-error", "loss": "--max-loss", "miss": "--min-sensitivity", "alarm": "--min-specificity"}
+# What compares with another state on the same samples.
+PAIRED = ("drop", "since")
+OPTIONS = {
+    "error": "--max-error",
+    "loss": "--max-loss",
+    "miss": "--min-sensitivity",
+    "alarm": "--min-specificity",
+    "drop": "--max-drop",
+    "since": "--max-drop",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,8 @@ class Criterion:
 
     def __post_init__(self) -> None:
         for value in (self.limit, *(limit for _, limit in self.special)):
+            if self.kind in PAIRED and value == 0:
+                continue
             if not (math.isfinite(value) and value > 0):
                 raise UsageError(f"a limit must be a positive number, not {value}: no data can certify 0")
             if self.kind != "loss" and value >= 1:
@@ -58,24 +71,36 @@ def criteria_of(
     min_specificity: float | None = None,
     limits: Mapping[str, float] | None = None,
     clip: float | None = None,
+    max_drop: float | None = None,
+    against: bool = False,
 ) -> tuple[Criterion, ...]:
-    """What is asked, as limits from above. A number without a unit is no limit."""
+    """What is asked, as limits from above. A number without a unit is no limit.
+
+    A largest drop holds since each task was learned, and `against` another model where there is one.
+    """
     given = {
         "error": max_error,
         "loss": max_loss,
         "miss": None if min_sensitivity is None else round(1 - min_sensitivity, 12),
         "alarm": None if min_specificity is None else round(1 - min_specificity, 12),
+        "drop": max_drop,
     }
     chosen = {kind: limit for kind, limit in given.items() if limit is not None}
     if not chosen:
-        raise UsageError("say what the limit is on: max_error, max_loss, min_sensitivity or min_specificity")
+        raise UsageError("say what the limit is on: max_error, max_loss, min_sensitivity, min_specificity or max_drop")
+    if against and "drop" not in chosen:
+        raise UsageError("against has no effect without max_drop")
     if limits and len(chosen) > 1:
         raise UsageError("limits of single groups need one criterion; ask for one at a time")
     if clip is not None and "loss" not in chosen:
         raise UsageError("clip has no effect without max_loss")
     special = tuple(sorted((limits or {}).items()))
     cut = clip or CLIP
-    return tuple(Criterion(kind, limit, special, cut if kind == "loss" else None) for kind, limit in chosen.items())
+    kinds = [(kind, limit) for kind, limit in chosen.items() if kind != "drop"]
+    if max_drop is not None:
+        kinds += [("drop", max_drop)] if against else []
+        kinds += [("since", max_drop)]
+    return tuple(Criterion(kind, limit, special, cut if kind == "loss" else None) for kind, limit in kinds)
 
 
 @dataclass(frozen=True)
@@ -98,12 +123,19 @@ class Asked:
         return {"criteria": [asdict(each) for each in self.criteria], "by": self.by, "groups": self.groups}
 
     @property
+    def paired(self) -> bool:
+        """Whether anything is compared with another state."""
+        return any(each.kind in PAIRED for each in self.criteria)
+
+    @property
     def clip(self) -> float | None:
         return next((each.clip for each in self.criteria if each.clip is not None), None)
 
-    def command(self, model: str, audit: str) -> str:
+    def command(self, model: str, audit: str, against: str | None = None) -> str:
         """The command line that asks this."""
-        words = [word for each in self.criteria for word in each.as_words()]
+        asked = {OPTIONS[each.kind]: each.as_words() for each in self.criteria}
+        words = [word for each in asked.values() for word in each]
+        words += ["--against", against] if against is not None else []
         words += ["--by", self.by or "all", *(["--groups", self.groups] if self.groups else [])]
         return shlex.join(["pdcl", "gate", model, "--audit", audit, *words])
 
@@ -114,6 +146,8 @@ class Asked:
         else:
             text = "counts once, by the mean over its samples: the verdict is on that mean over groups"
             lines = [f"Assumes that groups ({self.groups}) are independent of each other; each {text}."]
+        if self.paired:
+            lines.append("Drops are of the same samples judged by both states; exact for every sample size.")
         if self.clip is not None:
             lines.append(f"Losses are clipped at {self.clip:.4g}: limit, estimate and bounds are of the clipped loss.")
         return lines

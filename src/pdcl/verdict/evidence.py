@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ from pdcl.verdict.deciding import PASS, UNDECIDED, decide
 from pdcl.verdict.gate import Case, model_hash
 from pdcl.verdict.ledger import Ledger, checked
 from pdcl.verdict.measuring import Outcomes, membership_by, rows
-from pdcl.verdict.outcome import Verdict
+from pdcl.verdict.outcome import SCHEMA, Verdict
 from pdcl.verdict.output import as_json, as_junit, as_markdown
 
 MANIFEST = "manifest.json"
+OUTCOMES = tuple(each.name for each in fields(Outcomes))
 
 
 class BadEvidence(PdclError):
@@ -70,7 +72,7 @@ def verify(place: str | Path, case: Case | None = None) -> dict[str, Any]:
     parts = _unchanged(path)
     verdict: dict[str, Any] = json.loads(parts["verdict.json"])
     held = _unpacked(parts["outcomes.npz"])
-    found = Outcomes(held.get("error"), held["loss"], held.get("truth"), held.get("said"))
+    found = Outcomes(*(held.get(name) for name in OUTCOMES))  # type: ignore[arg-type]
     _compare_rows(verdict, found, held)
     _compare_ledger(verdict, checked(parts["ledger.jsonl"], f"{path}/ledger.jsonl"))
     if case is not None:
@@ -106,6 +108,10 @@ def _compare_ledger(verdict: dict[str, Any], entries: list[dict[str, Any]]) -> N
 
 def _compare_case(verdict: dict[str, Any], found: Outcomes, case: Case) -> None:
     question = verdict["question"]
+    if verdict["schema"] < SCHEMA:
+        raise BadEvidence("an older pdcl wrote this evidence and hashed audit sets otherwise; verify it without MODEL")
+    if case.old is not None and question.get("against") != model_hash(case.old):
+        raise BadEvidence("this old model is another than the one that the verdict compares with")
     for what, stated, here in (
         ("model", question["model"], model_hash(case.learner)),
         ("audit set", question["audit"], case.audit.hash()),
@@ -113,19 +119,20 @@ def _compare_case(verdict: dict[str, Any], found: Outcomes, case: Case) -> None:
         if stated != here:
             raise BadEvidence(f"this {what} is another: sha256 {here[:16]}…, the verdict is on {stated[:16]}…")
     now = case.outcomes
-    same_errors = found.error is None or (now.error is not None and np.array_equal(found.error, now.error))
+    same_errors = _equal(found.error, now.error) and (case.old is None or _equal(found.old, now.old))
     if not same_errors or not np.allclose(found.loss, now.loss, rtol=1e-4, atol=1e-5):
         raise BadEvidence("the model answers the audit set otherwise than the evidence says")
+
+
+def _equal(stated: Any, now: Any) -> bool:
+    return stated is None or (now is not None and np.array_equal(stated, now))
 
 
 def _outcomes(case: Case) -> dict[str, Column]:
     found = case.outcomes
     division, clusters = case.division, case.clusters
     held: dict[str, Column | None] = {
-        "error": found.error,
-        "loss": found.loss,
-        "truth": found.truth,
-        "said": found.said,
+        **{name: getattr(found, name) for name in OUTCOMES},
         "labels": np.asarray(labels_of(case.learner)),
         "division": None if division is None else np.asarray([str(value) for value in division.tolist()]),
         # Codes instead of names: who a sample is of is sample content.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from pdcl.verdict.criteria import Asked, criteria_of
 from pdcl.verdict.deciding import PASS, UNDECIDED, Row, decide
 from pdcl.verdict.leakage import check_unseen
 from pdcl.verdict.ledger import Ledger
-from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows
+from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows, stored_then
 from pdcl.verdict.outcome import Verdict
 
 # What stands for groups that are no column of the audit set.
@@ -40,6 +41,8 @@ def gate(
     max_loss: float | None = None,
     min_sensitivity: float | None = None,
     min_specificity: float | None = None,
+    max_drop: float | None = None,
+    against: Learner | str | Path | None = None,
     limits: Mapping[str, float] | None = None,
     by: str = "auto",
     groups: Any = None,
@@ -54,23 +57,30 @@ def gate(
     """PASS, FAIL or UNDECIDED for a model on audit data that it never learned from.
 
     model: a learner, or where one was saved. audit: a directory, a stream (its test data), (x, y), or a mapping with
-    more columns. max_error, max_loss, min_sensitivity, min_specificity: what is asked, one or several; `limits` has
-    those of groups that differ. by: task, class, a column, or all. groups: a column (or its values) whose samples
-    aren't independent, such as patients. confidence (0.95) and looks (1) are fixed by the first look at an audit set.
-    clip: where losses are cut off. evidence: a new directory for all that the verdict rests on; without `samples` it
-    holds no sample content. network: the module of a saved learner that has its own.
+    more columns. max_error, max_loss, min_sensitivity, min_specificity, max_drop: what is asked, one or several;
+    `limits` has those of groups that differ. against: the model that errors may rise by at most max_drop from, on the
+    same samples; they may never rise by more since their task was learned, where outcomes of that time are stored.
+    by: task, class, a column, or all. groups: a column (or its values) whose samples aren't independent, such as
+    patients. confidence (0.95) and looks (1) are fixed by the first look at an audit set. clip: where losses are cut
+    off. evidence: a new directory for all that the verdict rests on; without `samples` it holds no sample content.
+    network: the module of a saved learner that has its own.
     """
     if evidence is not None:
         from pdcl.verdict.evidence import check_place
 
         check_place(Path(evidence))
-    criteria = criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, clip)
+    compared = against is not None
+    criteria = criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, clip, max_drop, compared)
     examined, learner = as_audit(audit), loaded(model, network)
+    # Two models must not share one module.
+    old = None if against is None else loaded(against, copy.deepcopy(network))
     clusters, named = _clusters(examined, groups)
     if by == "auto":
         by = "task" if "task" in examined.columns else "all"
-    case = Case(learner, examined, Asked(criteria, None if by == "all" else by, named), clusters)
-    command = "" if isinstance(model, Learner) or named == GIVEN else case.asked.command(str(model), examined.name)
+    case = Case.of(learner, examined, Asked(criteria, None if by == "all" else by, named), clusters, old)
+    command = ""
+    if not isinstance(model, Learner) and not isinstance(against, Learner) and named != GIVEN:
+        command = case.asked.command(str(model), examined.name, None if against is None else str(against))
     verdict = case.judged(Ledger(ledger or examined.place), confidence, looks, command)
     if evidence is not None:
         from pdcl.verdict.evidence import write_evidence
@@ -81,20 +91,37 @@ def gate(
 
 @dataclass(frozen=True)
 class Case:
-    """A model, an audit set and a question; `clusters` says who each sample is of."""
+    """A model, an audit set and a question; `clusters` says who each sample is of, `old` what it is compared with."""
 
     learner: Learner
     audit: Audit
     asked: Asked
     clusters: Column | None = None
+    old: Learner | None = None
+
+    @classmethod
+    def of(
+        cls,
+        learner: Learner,
+        audit: Audit,
+        asked: Asked,
+        clusters: Column | None = None,
+        old: Learner | None = None,
+    ) -> Case:
+        """With the rows of the audit set in the order of their hashes, so that how they lie can't move a p-value."""
+        order = audit.order()
+        return cls(learner, audit.taken(order), asked, None if clusters is None else clusters[order], old)
 
     def judged(self, ledger: Ledger, confidence: float | None, looks: int | None, command: str) -> Verdict:
         """The verdict. What can be refused is refused before the look is written down."""
         made = self.rows()
         notes = [check_unseen(self.learner, self.audit, self.clusters), *self.asked.assumptions()]
         if self.unseen:
-            named = f"{len(self.unseen)} ({', '.join(self.unseen[:SHOWN])}{' …' if len(self.unseen) > SHOWN else ''})"
-            notes.append(f"UNDECIDED at best: of what the model learned, {named} has no audit samples.")
+            notes.append(f"UNDECIDED at best: of what the model learned, {_listed(self.unseen)} has no audit samples.")
+        if self.asked.paired and (missing := self.without_reference):
+            notes.append(
+                f"Not compared with what was when it was learned, as no outcome is stored: {_listed(missing)}."
+            )
         look = ledger.look(self.question, looks, confidence)
         decision = decide(made, look.level)
         if self.unseen and decision.verdict == PASS:
@@ -106,7 +133,7 @@ class Case:
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        return outcomes(self.learner, self.audit)
+        return outcomes(self.learner, self.audit, self.old)
 
     @property
     def division(self) -> Column | None:
@@ -118,6 +145,14 @@ class Case:
         labels = labels_of(self.learner)
         membership = membership_by(self.division, self.asked.by, self.outcomes, labels)
         return rows(self.outcomes, self.asked.criteria, membership, labels, self.clusters)
+
+    @property
+    def without_reference(self) -> list[str]:
+        """Groups of past tasks with samples whose outcome from the time when they were learned isn't stored."""
+        newest = self.task_names[-1:] if self.asked.by == "task" else []
+        membership = membership_by(self.division, self.asked.by, self.outcomes, labels_of(self.learner))
+        there = stored_then(self.outcomes)
+        return [name for name, mask in membership.items() if name not in newest and not there[mask].all()]
 
     @cached_property
     def unseen(self) -> list[str]:
@@ -144,6 +179,10 @@ class Case:
             about["clusters"] = hashlib.sha256(repr(self.clusters.tolist()).encode()).hexdigest()
         if self.unseen:
             about["unseen"] = self.unseen
+        if self.old is not None:
+            about["against"] = model_hash(self.old)
+        if self.asked.paired and self.outcomes.then is not None:
+            about["then"] = hashlib.sha256(self.outcomes.then.tobytes()).hexdigest()
         return {**about, **self.asked.as_json()}
 
     @property
@@ -171,6 +210,10 @@ def model_hash(learner: Learner) -> str:
     digest.update(tensor_bytes(tensors))
     digest.update(repr(rest).encode())
     return digest.hexdigest()
+
+
+def _listed(names: list[str]) -> str:
+    return f"{len(names)} ({', '.join(names[:SHOWN])}{' …' if len(names) > SHOWN else ''})"
 
 
 def _clusters(audit: Audit, groups: Any) -> tuple[Column | None, str | None]:

@@ -7,63 +7,53 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.backbone import unchanged
+from pdcl.lifelong.audited import errors_on, scored, targets_for
 from pdcl.lifelong.learner import Learner
 from pdcl.promises.bounds import Floats
 from pdcl.streams.audits import Audit
-from pdcl.streams.checks import BadData
-from pdcl.streams.labels import encode
+from pdcl.streams.hashes import sample_hashes
 from pdcl.streams.samples import Column
-from pdcl.verdict.criteria import Criterion
+from pdcl.verdict.changes import change_of
+from pdcl.verdict.criteria import PAIRED, Criterion
 from pdcl.verdict.deciding import Row
 from pdcl.verdict.estimates import Estimate, Mean, Rate
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What the model did with each sample, [n] each; all that verdicts are made of."""
+    """What the model did with each sample, [n] each; all that verdicts are made of.
+
+    old: errors of the model it is compared with. then: errors of the state in which a sample's task was learned, NaN
+    where they aren't stored.
+    """
 
     error: Floats | None
     loss: Floats
     truth: Column | None
     said: Column | None
+    old: Floats | None = None
+    then: Floats | None = None
 
 
-def targets_for(learner: Learner, audit: Audit) -> Tensor:
-    """The audit set's targets as the learner's head has them."""
-    spec = learner.spec
-    if spec is None:
-        raise UsageError("this learner has learned nothing yet; there is nothing to judge")
-    if spec.leaves:
-        raise BadData(f"audit set {audit.name} holds one tensor; the model takes {spec.inputs()}")
-    if learner.backbone is None and (tuple(audit.x.shape[1:]) != spec.shape or audit.x.dtype != spec.dtype):
-        raise BadData(
-            f"audit set {audit.name} has inputs {tuple(audit.x.shape[1:])} {audit.x.dtype}; "
-            f"the model takes {spec.shape} {spec.dtype}"
-        )
-    if spec.kind != "classification":
-        values = torch.as_tensor(np.asarray(audit.y, dtype=np.float32))
-        return values[:, None] if values.dim() == 1 else values
-    return encode(audit.y, spec.labels or range(spec.outputs), f"y of audit set {audit.name}")
-
-
-def outcomes(learner: Learner, audit: Audit) -> Outcomes:
+def outcomes(learner: Learner, audit: Audit, old: Learner | None = None) -> Outcomes:
     """Run the model, in eval mode, over the audit set. An output that isn't finite is an error, and any loss."""
     targets = targets_for(learner, audit)
-    scores = learner.evaluated(unchanged(learner)(audit.x)).cpu()
-    broken = ~scores.flatten(1).isfinite().all(1).numpy()
+    scores, broken = scored(learner, audit)
     loss = np.where(broken, np.inf, learner.goal.loss(scores, targets).double().numpy())
     assert learner.spec is not None
     if learner.spec.kind == "regression":
         return Outcomes(None, loss, None, None)
     error = np.where(broken, 1.0, learner.goal.error(scores, targets).double().numpy())
+    hashes = sample_hashes(audit.x, learner.lineage.key)
+    before = (
+        None if old is None else errors_on(old, audit),
+        learner.lineage.references.of(hashes, learner.tasks_learned - 1),
+    )
     if learner.spec.kind != "classification":
-        return Outcomes(error, loss, None, None)
-    return Outcomes(error, loss, targets.numpy(), scores.argmax(1).numpy())
+        return Outcomes(error, loss, None, None, *before)
+    return Outcomes(error, loss, targets.numpy(), scores.argmax(1).numpy(), *before)
 
 
 def rows(
@@ -77,12 +67,39 @@ def rows(
     made = []
     for criterion in criteria:
         groups = _classes(found, labels, criterion.kind) if criterion.kind in ("miss", "alarm") else membership
-        for name, mask in groups.items():
-            values = _values(found, criterion, name, labels)[mask]
-            estimate = estimate_of(values, None if clusters is None else clusters[mask], criterion.clip)
-            made.append(Row(criterion.kind, name, criterion.of(name), estimate, int(mask.sum())))
+        for name, whole in groups.items():
+            mask = whole & stored_then(found) if criterion.kind == "since" else whole
+            if mask.any():
+                estimate = _estimate(found, criterion, name, labels, mask, clusters)
+                made.append(Row(criterion.kind, name, criterion.of(name), estimate, int(mask.sum())))
     _check_special(criteria, made)
+    if not made:
+        raise UsageError(
+            "there is nothing to compare with: no outcome from the time when a task was learned is stored for these "
+            "samples (learn(…, audit=) and pdcl update store them); say against which model"
+        )
     return made
+
+
+def stored_then(found: Outcomes) -> Column:
+    """Which samples have an outcome of the time when their task was learned."""
+    return np.zeros(len(found.loss), dtype=bool) if found.then is None else ~np.isnan(found.then)
+
+
+def _estimate(
+    found: Outcomes,
+    criterion: Criterion,
+    group: str,
+    labels: Sequence[Any],
+    mask: Column,
+    clusters: Column | None,
+) -> Estimate:
+    values, who = _values(found, criterion, group, labels)[mask], None if clusters is None else clusters[mask]
+    if criterion.kind not in PAIRED:
+        return estimate_of(values, who, criterion.clip)
+    before = found.old if criterion.kind == "drop" else found.then
+    assert before is not None
+    return change_of(values, before[mask], who)
 
 
 def estimate_of(values: Floats, clusters: Column | None, clip: float | None = None) -> Estimate:
@@ -126,7 +143,12 @@ def membership_by(values: Column | None, by: str | None, found: Outcomes, labels
     if values is None:
         return {"all": np.ones(len(found.loss), dtype=bool)}
     names = np.asarray([str(value) for value in values.tolist()])
-    return {name: names == name for name in dict.fromkeys(names.tolist())}
+    return {name: names == name for name in sorted(set(names.tolist()), key=_by_number)}
+
+
+def _by_number(name: str) -> tuple[int, str]:
+    """Sorts 2 before 10, and names by their letters."""
+    return (len(name), name) if name.isdecimal() else (2**31, name)
 
 
 def _check_special(criteria: Sequence[Criterion], made: Sequence[Row]) -> None:

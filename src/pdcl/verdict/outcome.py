@@ -11,6 +11,8 @@ from typing import Any
 from pdcl.verdict.deciding import FAIL, PASS, UNDECIDED, Decision, Judged
 from pdcl.verdict.ledger import Look
 
+# 2: the hash of an audit set doesn't depend on the order of its rows.
+SCHEMA = 2
 CODES = {PASS: 0, FAIL: 1, UNDECIDED: 2}
 CAVEAT = "The optimiser guarantees nothing for a non-convex network; a PASS is right with the stated confidence."
 
@@ -57,7 +59,7 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         look = self.look
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "verdict": self.verdict,
             "exit_code": self.exit_code,
             "confidence": look.confidence,

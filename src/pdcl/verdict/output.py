@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pdcl.verdict.criteria import CRITERIA
+from pdcl.verdict.criteria import CRITERIA, PAIRED
 from pdcl.verdict.deciding import FAIL, PASS, UNDECIDED, Judged
 from pdcl.verdict.outcome import CAVEAT, Verdict
 
@@ -29,6 +29,8 @@ def cells(row: Judged) -> tuple[str, ...]:
 
 
 def number(row: Judged, value: float) -> str:
+    if row.criterion in PAIRED:
+        return f"{100 * value:+.2f} pt"
     return f"{value:.4f}" if row.criterion == "loss" else f"{100 * value:.2f} %"
 
 
