@@ -10,13 +10,14 @@ COVERED := --cov=pdcl.duality --cov=pdcl.memory --cov=pdcl.learners
 COVERAGE ?= 95
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-integrations run-integrations lint bench browser clean
+.PHONY: help demo test test-slow test-integrations run-integrations test-scale lint bench browser clean
 
 help:
 	@echo "make demo       set up, learn a stream of digits with seven methods, show the table (about two minutes)"
 	@echo "make test       all quick tests, with line coverage of duality, memory and learners"
 	@echo "make test-slow  the tests marked slow"
 	@echo "make test-integrations  the tests against other people's libraries, in environments of their own"
+	@echo "make test-scale the tests on a Ray cluster of this machine, in an environment of their own"
 	@echo "make lint       ruff, mypy, import-linter"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make browser    chromium for the tests of report and live page, where it is missing and can be had"
@@ -44,6 +45,14 @@ test-integrations:
 run-integrations: $(VENV)/.installed-$(SET)
 	PDCL_INTEGRATIONS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m pytest $(TESTS) -n $(JOBS)
 
+# Ray brings packages that nothing else here needs, so it has its own environment.
+test-scale:
+	@$(MAKE) --no-print-directory scale-tests VENV=.venv-scale
+
+.PHONY: scale-tests
+scale-tests: $(VENV)/.installed-scale
+	$(BIN)/python -m pytest tests/scale -p no:cacheprovider
+
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -65,11 +74,12 @@ browser:
 	fi
 
 clean:
-	rm -rf $(VENV) .venv-integrations .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed-run: EXTRAS :=
 $(VENV)/.installed-test: EXTRAS := [test]
+$(VENV)/.installed-scale: EXTRAS := [ray,test]
 $(VENV)/.installed-lint: EXTRAS := [lint]
 $(VENV)/.installed-integrations: EXTRAS := [integrations]
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.created

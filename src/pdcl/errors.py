@@ -45,6 +45,14 @@ class Locked(RecordError):
     """Another process writes here."""
 
 
+class WorkFailed(PdclError):
+    """Work that an engine carried failed in its worker; the message ends with the worker's traceback."""
+
+
+class RanksDisagree(PdclError):
+    """Processes of one data-parallel training hold different states."""
+
+
 class Interrupted(PdclError):
     """A signal asked the run to stop; its state is saved. `code` is what a shell expects of such a process."""
 

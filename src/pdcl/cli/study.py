@@ -1,4 +1,4 @@
-"""`pdcl study FILE_OR_NAME`: many runs, over several processes, again from where they stopped."""
+"""`pdcl study FILE_OR_NAME`: many runs, over processes or a cluster, again from where they stopped."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 import tyro
 
+from pdcl.cli.engine_options import EngineOptions
 from pdcl.errors import Interrupted, UsageError
-from pdcl.studies import LocalProcesses, Outcome, RunSpec, Study, execute, load, shipped
+from pdcl.studies import Outcome, RunSpec, Study, execute, load, shipped
 from pdcl.studies.choosing import chosen_by
 from pdcl.studies.execution import FAILURES
 
@@ -22,7 +23,7 @@ FAILED = 1
 
 
 @dataclass
-class Command:
+class Command(EngineOptions):
     """Carry out a study: every run of it that isn't finished yet."""
 
     study: Annotated[str, tyro.conf.arg(metavar="FILE_OR_NAME")]
@@ -33,9 +34,6 @@ class Command:
 
     dry_run: bool = False
     """Show the runs and how long they may take; write nothing."""
-
-    workers: int | None = None
-    """Runs at a time, each in a process with one thread; as many as there are cores by default."""
 
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...")] = ()
     """Streams, methods, memory (m500) and seeds (s0) to restrict the study to."""
@@ -62,9 +60,10 @@ def main(argv: list[str]) -> int:
     if options.plugin is not None:
         study = replace(study, plugins=(*study.plugins, options.plugin))
     out = options.out or Path("runs") / study.name
-    workers = options.workers or os.cpu_count() or 1
     only = chosen_by(study, options.only)
-    return _show(study, out, workers, only) if options.dry_run else _carry_out(study, out, workers, only, argv)
+    if options.dry_run:
+        return _show(study, out, options.processes, only)
+    return _carry_out(study, out, options, only, argv)
 
 
 def _parsed(argv: list[str]) -> Command:
@@ -91,11 +90,11 @@ def _show(study: Study, out: Path, workers: int, only: Any) -> int:
     return 0
 
 
-def _carry_out(study: Study, out: Path, workers: int, only: Any, argv: list[str]) -> int:
+def _carry_out(study: Study, out: Path, options: Command, only: Any, argv: list[str]) -> int:
     from pdcl.cli.study_display import StudyDisplay
 
     again = "pdcl study " + shlex.join(argv)
-    with _terminable(again), LocalProcesses(workers) as engine, StudyDisplay(out, workers) as display:
+    with _terminable(again), options.new_engine() as engine, StudyDisplay(out, engine.workers) as display:
         outcome = execute(study, out, engine, display.listener, only)
     return _close(outcome, again)
 

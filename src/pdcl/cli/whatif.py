@@ -10,12 +10,14 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from pdcl.cli.engine_options import EngineOptions
+
 if TYPE_CHECKING:
     from pdcl.studies.whatif import Curve
 
 
 @dataclass
-class WhatIf:
+class WhatIf(EngineOptions):
     """Re-solve the last task of a run at other tolerances of a past task, from the same starting point."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -28,8 +30,6 @@ class WhatIf:
     """Solutions by other seeds, to know the noise."""
     longer: int = 1
     """So many times the epochs and dual steps, to let duals settle."""
-    workers: int = 2
-    """Processes."""
     out: Path | None = None
     """Figure to draw; by default whatif-task<k>.png in the run's directory."""
 
@@ -40,10 +40,11 @@ def main(argv: list[str]) -> int:
     from pdcl.storage.disk import write_whole
     from pdcl.studies.whatif import draw, whatif
 
-    found = whatif(
-        asked.run, asked.task - 1, asked.tolerance or None,
-        repeats=asked.repeats, longer=asked.longer, workers=asked.workers,
-    )  # fmt: skip
+    with asked.new_engine() as engine:
+        found = whatif(
+            asked.run, asked.task - 1, asked.tolerance or None,
+            repeats=asked.repeats, longer=asked.longer, engine=engine,
+        )  # fmt: skip
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{found.name}: ε = {found.tolerance:.4g}, λ = {found.dual:.4g}, P(ε) = {found.value:.4g}")
     console.print(_table(found))

@@ -9,11 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pdcl.errors import UsageError
-from pdcl.studies.engine import Ended, Job, Started
+from pdcl.studies.engine import Carrier, Ended, Job, Notice, Returned, Started, Work, failed
 from pdcl.studies.worker import serve
 
 GRACE_SECONDS = 5.0
@@ -25,7 +24,7 @@ class _Worker:
 
     process: BaseProcess
     connection: Connection
-    job: Job | None = None
+    job: Work | None = None
 
     @classmethod
     def start(cls) -> _Worker:
@@ -37,20 +36,20 @@ class _Worker:
         theirs.close()
         return cls(process, ours)
 
-    def give(self, job: Job) -> None:
+    def give(self, job: Work) -> None:
         self.job = job
         # One that died while it was idle is found out by `outcome`.
         with suppress(OSError):
             self.connection.send(job)
 
-    def outcome(self) -> Ended:
+    def outcome(self) -> Ended | Returned:
         """What became of the job; a process that died without a word is one way for it to end."""
         assert self.job is not None
         try:
-            ended: Ended = self.connection.recv()
+            ended: Ended | Returned = self.connection.recv()
         except (EOFError, OSError):
             self.process.join()
-            ended = Ended(self.job, 0.0, cause=_death(self.process.exitcode))
+            ended = failed(self.job, _death(self.process.exitcode))
         self.job = None
         return ended
 
@@ -73,7 +72,7 @@ def _death(code: int | None) -> str:
 
 
 @dataclass
-class LocalProcesses:
+class LocalProcesses(Carrier):
     """`workers` processes that are kept from job to job, so that what they loaded stays loaded."""
 
     workers: int = 2
@@ -83,8 +82,8 @@ class LocalProcesses:
         if self.workers < 1:
             raise UsageError(f"workers={self.workers} must be at least 1")
 
-    def submit(self, jobs: Sequence[Job]) -> Iterator[Started | Ended]:
-        waiting = deque(jobs)
+    def carry(self, work: Sequence[Work]) -> Iterator[Notice]:
+        waiting = deque(work)
         try:
             while waiting or any(worker.job for worker in self._pool):
                 yield from self._hand_out(waiting)
@@ -93,7 +92,7 @@ class LocalProcesses:
             self.close()
             raise
 
-    def _hand_out(self, waiting: deque[Job]) -> Iterator[Started]:
+    def _hand_out(self, waiting: deque[Work]) -> Iterator[Started]:
         self._pool = [worker for worker in self._pool if worker.job or worker.process.is_alive()]
         busy = sum(worker.job is not None for worker in self._pool)
         while len(self._pool) < min(self.workers, busy + len(waiting)):
@@ -102,9 +101,10 @@ class LocalProcesses:
             if worker.job is None and waiting:
                 job = waiting.popleft()
                 worker.give(job)
-                yield Started(job)
+                if isinstance(job, Job):
+                    yield Started(job)
 
-    def _collect(self) -> Iterator[Ended]:
+    def _collect(self) -> Iterator[Ended | Returned]:
         busy: dict[Any, _Worker] = {worker.connection: worker for worker in self._pool if worker.job}
         for ready in wait(list(busy)):
             yield busy[ready].outcome()
@@ -115,11 +115,3 @@ class LocalProcesses:
         for worker in self._pool:
             worker.end()
         self._pool = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

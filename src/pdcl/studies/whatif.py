@@ -5,10 +5,9 @@ P(ε + γ) − P(ε)  against the line  −λ_k γ     (Theorem 1: for a convex 
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import statistics
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from pdcl.running.rebuild import described
 from pdcl.storage.serialize import as_parts, from_parts
 from pdcl.streams.data import everything
 from pdcl.streams.task import Stream, Task
+from pdcl.studies.engine import Engine
+from pdcl.studies.local import LocalProcesses
 from pdcl.training.batches import seeded
 from pdcl.training.events import DualsMoved, Event
 from pdcl.training.loop import Loop
@@ -102,11 +103,13 @@ def whatif(
     repeats: int = 1,
     longer: int = 1,
     workers: int = 2,
+    engine: Engine | None = None,
 ) -> Curve:
     """Re-solve the run's last task at other tolerances of past task `task` (from 0).
 
     tolerances: what ε_k may be instead; by default a few around what it was. repeats: solutions by other seeds, to know
-    the noise. longer: so many times the epochs and dual steps, to let duals settle. workers: processes.
+    the noise. longer: so many times the epochs and dual steps, to let duals settle. workers: processes; engine: what
+    carries the re-solves instead of them.
     """
     learner, stream, schedule = described(run)
     current = len(stream.tasks) - 1
@@ -119,8 +122,9 @@ def whatif(
     epsilon = learner.report().tolerances[task]
     changes = [0.0, *(_changes(epsilon, tolerances))]
     start = as_parts({"learner": learner.state_dict()}, APART)
-    jobs = [Job(str(run), start, current, task, c, r, longer) for c in changes for r in range(repeats)]
-    solved = list(_carried_out(jobs, workers))
+    place = os.path.abspath(run)
+    jobs = [Job(place, start, current, task, c, r, longer) for c in changes for r in range(repeats)]
+    solved = _carried_out(jobs, workers, engine)
     table = {change: solved[i * repeats : (i + 1) * repeats] for i, change in enumerate(changes)}
     return curve(task, stream.tasks[task].name, epsilon, table)
 
@@ -133,13 +137,13 @@ def _changes(epsilon: float, tolerances: Sequence[float] | None) -> list[float]:
     return sorted({value - epsilon for value in tolerances if value != epsilon})
 
 
-def _carried_out(jobs: Sequence[Job], workers: int) -> Iterator[Solved]:
+def _carried_out(jobs: Sequence[Job], workers: int, engine: Engine | None) -> list[Solved]:
+    if engine is not None:
+        return engine.map(carry_out, jobs)
     if workers == 1:
-        yield from map(carry_out, jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), context) as pool:
-        yield from pool.map(carry_out, jobs)
+        return [carry_out(job) for job in jobs]
+    with LocalProcesses(workers) as processes:
+        return processes.map(carry_out, jobs)
 
 
 def carry_out(job: Job) -> Solved:

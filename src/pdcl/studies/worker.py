@@ -16,9 +16,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdcl.errors import Damaged, LimitBroken, PdclError, RunFinished, RunUnfinished
+from pdcl.errors import Damaged, LimitBroken, Locked, PdclError, RunFinished, RunUnfinished
 from pdcl.storage.disk import move_aside
-from pdcl.studies.engine import Ended, Job
+from pdcl.studies.engine import Call, Ended, Job, Returned, Work, failed
 from pdcl.studies.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -67,15 +67,19 @@ def serve(connection: Connection) -> None:
             return
 
 
-def _settle() -> None:
-    """One thread, and an end that is the parent's to decide."""
+def use_one_thread() -> None:
+    """One thread, and silence: a study's table and report tell of broken limits."""
     for variable in THREADS:
         os.environ[variable] = "1"
     import torch
 
     torch.set_num_threads(1)
-    # A study's table and report tell of broken limits; a worker's words would fall into the parent's picture.
     warnings.filterwarnings("ignore", category=LimitBroken)
+
+
+def _settle() -> None:
+    """One thread, and an end that is the parent's to decide."""
+    use_one_thread()
     # Ctrl-C reaches every process of a terminal's group; the parent hears it and asks its workers to save and stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgrp"):
@@ -91,18 +95,23 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def carry_out(job: Job, streams: Streams, plugged: set[str]) -> Ended:
-    """Run the job; whatever goes wrong becomes its cause."""
+def carry_out(work: Work, streams: Streams, plugged: set[str], patience: float = 0.0) -> Ended | Returned:
+    """Do the work; whatever goes wrong becomes its cause.
+
+    patience: seconds to wait for a run's lock, where a worker that was given up may still hold it.
+    """
     start = time.perf_counter()
     try:
-        plug_in(job.plugins, plugged)
-        path, accuracy, note = _run(job, streams.get(job.spec))
+        if isinstance(work, Call):
+            return Returned(work, work.function(work.argument))
+        plug_in(work.plugins, plugged)
+        path, accuracy, note = _once_unlocked(work, streams.get(work.spec), patience)
     except PdclError as error:
-        return Ended(job, time.perf_counter() - start, cause=str(error), trace=traceback.format_exc())
+        return failed(work, str(error), traceback.format_exc(), time.perf_counter() - start)
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
-        return Ended(job, time.perf_counter() - start, cause=cause, trace=traceback.format_exc())
-    return Ended(job, time.perf_counter() - start, str(path), accuracy, note=note)
+        return failed(work, cause, traceback.format_exc(), time.perf_counter() - start)
+    return Ended(work, time.perf_counter() - start, str(path), accuracy, note=note)
 
 
 def plug_in(paths: tuple[str, ...], plugged: set[str]) -> None:
@@ -113,6 +122,18 @@ def plug_in(paths: tuple[str, ...], plugged: set[str]) -> None:
         if path not in plugged:
             load_file(path)
             plugged.add(path)
+
+
+def _once_unlocked(job: Job, stream: Stream, patience: float) -> tuple[Path, float, str]:
+    """`_run`, as soon as nobody else holds the run's lock; what that other one finished is then found finished."""
+    limit = time.monotonic() + patience
+    while True:
+        try:
+            return _run(job, stream)
+        except Locked:
+            if time.monotonic() >= limit:
+                raise
+            time.sleep(0.2)
 
 
 def _run(job: Job, stream: Stream) -> tuple[Path, float, str]:
