@@ -10,15 +10,16 @@ COVERED := --cov=pdcl.duality --cov=pdcl.memory --cov=pdcl.learners
 COVERAGE ?= 95
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-integrations run-integrations test-scale lint bench browser clean
+.PHONY: help demo test test-slow test-integrations run-integrations test-scale lint docs bench browser clean
 
 help:
-	@echo "make demo       set up, learn a stream of digits with seven methods, show the table (about two minutes)"
+	@echo "make demo       set up, then seven methods learn digits: about a minute, after minutes of installing"
 	@echo "make test       all quick tests, with line coverage of duality, memory and learners"
 	@echo "make test-slow  the tests marked slow"
 	@echo "make test-integrations  the tests against other people's libraries, in environments of their own"
 	@echo "make test-scale the tests on a Ray cluster of this machine, in an environment of their own"
 	@echo "make lint       ruff, mypy, import-linter"
+	@echo "make docs       the site, into site/, with every link checked"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make browser    chromium for the tests of report and live page, where it is missing and can be had"
 	@echo "make clean      remove caches and environments; records of runs stay"
@@ -59,6 +60,11 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# Strict: a broken link or anchor, or a page outside the menu, ends the build.
+docs: $(VENV)/.installed-docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build
+	@echo "open site/index.html"
+
 # The live page is measured in a browser, by what tests use.
 bench: $(VENV)/.installed-test
 	@for each in benchmarks/[a-z]*.py; do echo "$$each"; $(BIN)/python $$each || exit 1; done
@@ -74,14 +80,15 @@ browser:
 	fi
 
 clean:
-	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov build dist site
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/.installed-run: EXTRAS :=
+$(VENV)/.installed-run: EXTRAS := [report,live]
 $(VENV)/.installed-test: EXTRAS := [test]
 $(VENV)/.installed-scale: EXTRAS := [ray,test]
 $(VENV)/.installed-lint: EXTRAS := [lint]
 $(VENV)/.installed-integrations: EXTRAS := [integrations]
+$(VENV)/.installed-docs: EXTRAS := [docs]
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.created
 	@echo "Installing pdcl$(EXTRAS) into $(VENV); the first time this takes minutes, most of them for PyTorch."
 	@$(PIP) install --constraint constraints.txt --editable ".$(EXTRAS)"

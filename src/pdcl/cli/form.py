@@ -12,17 +12,16 @@ import tyro
 from pdcl.errors import UsageError
 
 # Options that take several kinds of value are written as text on the command line.
-AS_TEXT = {"network": str, "memory": str, "tolerance": str}
+AS_TEXT: dict[str, Any] = {"network": str, "memory": str, "tolerance": str | None}
 NOT_OFFERED = ("objective", "backbone")
 
 
 def explained(kind: type) -> dict[str, str]:
-    """Help by option: the lines `name: text` of the docstrings of a class and its bases."""
+    """Help by option: `name: text` in the docstrings of a class and its bases, with the indented lines that follow."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        for line in (base.__doc__ or "").splitlines():
-            if match := re.fullmatch(r"    (\w+): (.+)", line):
-                found[match[1]] = match[2]
+        for name, text in re.findall(r"^    (\w+): (.+(?:\n {8}\S.*)*)", base.__doc__ or "", re.MULTILINE):
+            found[name] = " ".join(text.split())
     return found
 
 
@@ -42,7 +41,7 @@ def parse(kinds: list[type], defaults: dict[str, Any], argv: list[str], prog: st
             if each.init and each.name not in idle:
                 type_: Any = AS_TEXT.get(each.name, hints[each.name])
                 value = defaults.get(each.name, each.default)
-                value = str(value) if type_ is str and value is not None else value
+                value = str(value) if each.name in AS_TEXT and value is not None else value
                 about_it = tyro.conf.arg(help=helps.get(each.name, ""))
                 # Annotated of a type that is only known at run time.
                 note: Any = typing.cast(Any, Annotated)[type_, about_it]

@@ -16,7 +16,7 @@ from pdcl.reports.page import page
 from pdcl.reports.summary import summary
 from pdcl.storage.disk import write_whole
 
-# What 100 runs may take of a page beside plotly's 5 MB; fewer runs get more each.
+# What 100 runs may take of a page beside plotly's 1.5 MB; fewer runs get more each.
 POINTS = 40_000
 SAMPLES = 600
 MAPS = 12

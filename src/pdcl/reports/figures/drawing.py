@@ -34,7 +34,7 @@ def draw(directories: Sequence[Path], out: Path, formats: Sequence[str] | None =
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise UsageError("figures need matplotlib: pip install 'pdcl[figures]'") from error
+        raise UsageError("figures need matplotlib: pip install 'pdcl[report]'") from error
     found = find(directories)
     rows = list(found.rows.values())
     if not rows:

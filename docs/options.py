@@ -1,0 +1,164 @@
+"""The page `options.md`, from the code:
+
+python docs/options.py > docs/options.md
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING, fields
+from typing import Any
+
+from pdcl.cli.form import NOT_OFFERED, explained
+from pdcl.cli.run import Running
+from pdcl.duality.rules import HOMES, rule, rule_names
+from pdcl.learners.catalog import method, methods
+from pdcl.learners.pdcl import PDCL
+from pdcl.learners.plain import Finetune
+from pdcl.learners.replay import ER
+from pdcl.training.schedule import Schedule
+
+DEFAULTS = "[defaults](results/promise.md#with-defaults-and-nothing-else)"
+LIMITS = "[limits kept](results/promise.md#limits-kept)"
+MNIST = "[first look](results/first_look.md#mnist-online)"
+PRINTED = "[presets](presets.md#what-a-printed-rule-is-option-by-option)"
+TAMED = "[presets](presets.md#where-the-papers-adam-needs-taming)"
+PRICES = "[prices](prices.md#what-if)"
+NONE = "none yet"
+# What was measured of each option. One that isn't here, or no longer there, fails a test.
+EVIDENCE = {
+    "tolerance": LIMITS,
+    "base": DEFAULTS,
+    "guard": LIMITS,
+    "witness": LIMITS,
+    "level": MNIST,
+    "dual": LIMITS,
+    "estimator": NONE,
+    "slack": "[speed](results/speed.md)",
+    "partition": f"{LIMITS}, {MNIST}",
+    "selection": MNIST,
+    "constrain": "[baselines](results/baselines.md)",
+    "dual_steps": PRICES,
+    "primal_steps": NONE,
+    "start": PRINTED,
+    "warm": NONE,
+    "normalise": TAMED,
+    "dual_lr": f"{MNIST}, {PRICES}",
+    "decay": NONE,
+    "gain": PRICES,
+    "slack_samples": PRINTED,
+    "alpha": NONE,
+    "current_cap": MNIST,
+    "minimum": NONE,
+    "clip": TAMED,
+    "uniform_share": TAMED,
+    "balance": TAMED,
+    "candidates": NONE,
+    "rescore": NONE,
+    "drift": f"{DEFAULTS}, {PRICES}",
+    "drift_tolerance": NONE,
+}
+KINDS = {
+    "dual": "How duals answer slacks",
+    "estimator": "Which stored samples a step replays, and with what weights",
+    "slack": "Where slacks are measured",
+    "partition": "How memory is divided among tasks",
+    "selection": "Which samples memory keeps",
+    "constrain": "What is held to a tolerance",
+}
+HEAD = """# Every option
+
+Each is an argument of `pdcl.run` and of the learner, a flag of `pdcl run` (`--dual-lr`), and a key in studies. A stream's preset
+may set another default: `pdcl run STREAM METHOD --help` shows the values that hold there.
+
+This page is the output of `python docs/options.py`, and a test compares the two.
+"""
+
+
+def page() -> str:
+    shared = {each.name for each in fields(Finetune)}
+    replayed = {each.name for each in fields(ER)}
+    parts = [
+        HEAD,
+        "## How a run is carried out\n\nOn the command line.\n\n" + _table(Running),
+        "## How long a task is trained\n\n" + _table(Schedule),
+        "## All methods\n\n" + _table(Finetune),
+        "## Methods that replay\n\n" + _table(ER, without=shared),
+        "## pdcl, pdcl0, pdcl-s, even\n\n" + _variants() + "\n\n" + _own_table(replayed),
+        "## Rules\n\n" + _rules(),
+        "## Other methods\n\n" + "\n\n".join(_others(replayed)),
+    ]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _table(kind: type, without: frozenset[str] | set[str] = frozenset()) -> str:
+    helps = explained(kind)
+    rows = [f"| `{f.name}` | {_shown(f.default)} | {_cell(helps[f.name])} |" for f in _offered(kind, without)]
+    return "\n".join(["| option | default | effect |", "|---|---|---|", *rows])
+
+
+def _own_table(without: set[str]) -> str:
+    helps, plain, limited = explained(PDCL), PDCL.settled({}), PDCL.settled({"tolerance": "+2pt"})
+    rows = []
+    for each in _offered(PDCL, without):
+        found = [plain.get(each.name), limited.get(each.name)] if each.default is None else [each.default] * 2
+        texts = list(dict.fromkeys(_shown(value) for value in found))
+        default = texts[0] if len(texts) == 1 else f"{texts[0]}; where a limit is an error rate, {texts[1]}"
+        rows.append(f"| `{each.name}` | {default} | {_cell(helps[each.name])} | {EVIDENCE[each.name]} |")
+    return "\n".join(["| option | default | effect | measured in |", "|---|---|---|---|", *rows])
+
+
+def _variants() -> str:
+    """Which options make each of the four."""
+    found = {name: method(name).defaults for name in ("pdcl", "pdcl0", "pdcl-s", "even")}
+    rows = [
+        f"| `{name}` | {method(name).summary.removeprefix('+ ')} | {_settings(own)} |" for name, own in found.items()
+    ]
+    return "\n".join(["| method | what it does | sets |", "|---|---|---|", *rows])
+
+
+def _settings(own: dict[str, Any]) -> str:
+    return ", ".join(f"`{name}={value}`" for name, value in own.items())
+
+
+def _rules() -> str:
+    parts = ['Written with their settings: `partition="affine:alpha=.3"`. To add one: [rules](rules.md).']
+    for kind in HOMES:
+        rows = [_rule(kind, name) for name in rule_names(kind)]
+        table = ["| name | settings | rule |", "|---|---|---|", *rows]
+        parts.append("\n".join([f"### {kind}\n", f"{KINDS[kind]}.\n", *table]))
+    return "\n\n".join(parts)
+
+
+def _rule(kind: str, name: str) -> str:
+    found = type(rule(kind, name))
+    settings = ", ".join(f"`{f.name}={f.default}`" for f in fields(found)) or "–"
+    summary = (found.__doc__ or "").strip().split("\n\n")[0]
+    return f"| `{name}` | {settings} | {_cell(' '.join(summary.split()))} |"
+
+
+def _others(shared: set[str]) -> list[str]:
+    found = []
+    for entry in methods().values():
+        kind = entry.load()
+        if kind is not PDCL and _offered(kind, shared):
+            found.append(f"### {entry.name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n{_table(kind, shared)}")
+    return found
+
+
+def _offered(kind: type, without: frozenset[str] | set[str]) -> list[Any]:
+    return [each for each in fields(kind) if each.init and each.name not in {*without, *NOT_OFFERED}]
+
+
+def _shown(value: Any) -> str:
+    if value is None or value is MISSING or value == ():
+        return "–"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\|", "\\|", text)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,119 @@
+"""The site is whole: every page is in the menu, every public name in the reference, every link and option true."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pdcl
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+# GitHub's and the site's rule for the anchor of a heading.
+NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_is_in_the_menu():
+    menu = set(re.findall(r"[\w/-]+\.md", read(ROOT / "mkdocs.yml").split("\nnav:")[1]))
+    assert menu == {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+
+
+def test_the_reference_has_every_public_name_and_no_other():
+    named = set(re.findall(r"^::: (\S+)$", read(DOCS / "reference.md"), re.MULTILINE))
+    assert {name for name in named if name.count(".") == 1} == {f"pdcl.{name}" for name in pdcl.__all__}
+    mathematics = {f"pdcl.duality.{name}" for name in pdcl.duality.__all__ if name not in pdcl.__all__}
+    assert {name for name in named if name.count(".") > 1} == mathematics
+
+
+def test_the_page_of_options_is_what_the_code_says():
+    options = script("options")
+    assert read(DOCS / "options.md") == options.page(), "run: python docs/options.py > docs/options.md"
+
+
+def test_every_option_of_ours_says_what_was_measured():
+    options = script("options")
+    shared = {each.name for each in options.fields(options.ER)}
+    own = {each.name for each in options._offered(options.PDCL, shared)}
+    assert own == set(options.EVIDENCE)
+
+
+def test_every_function_that_the_method_page_names_is_there():
+    names = set(re.findall(r"`(pdcl(?:\.\w+)+)`", read(DOCS / "method.md")))
+    assert len(names) > 25
+    for name in names:
+        assert found(name), name
+
+
+def found(name):
+    """The object of a dotted name, through packages, modules and classes."""
+    first, *rest = name.split(".")
+    here = importlib.import_module(first)
+    for part in rest:
+        try:
+            here = getattr(here, part)
+        except AttributeError:
+            here = importlib.import_module(f"{here.__name__}.{part}")
+    return here
+
+
+def test_the_equation_of_the_page_is_in_the_docstring_of_its_function():
+    """A formula stands where it is computed, too."""
+    for name, formula in {
+        "pdcl.duality.ascend": "λ ← [λ + η_d (s − κ λ)]₊",
+        "pdcl.duality.affine_partition": "|B| (α λ_k / ‖λ‖₁ + (1 − α) / t)",
+        "pdcl.duality.generalization_partition": "min Σ λ_k sqrt(ln n_k / n_k)",
+        "pdcl.duality.sample_without_replacement": "λ_i / ‖λ‖₁",
+        "pdcl.duality.value_bound": "P(ε) − ⟨λ, γ⟩",
+    }.items():
+        assert formula in found(name).__doc__, name
+
+
+def test_the_licence_of_every_data_set_is_named():
+    from pdcl.streams.catalog import BUILT_IN
+
+    text = read(DOCS / "results" / "index.md")
+    for entry in BUILT_IN:
+        assert f"| {entry.name} | {entry.licence} |" in text
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_of_the_front_pages_lead_somewhere(name):
+    """Those of docs/ are checked by `make docs`."""
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", read(ROOT / name)):
+        path, _, anchor = target.partition("#")
+        assert (ROOT / path).exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.+)$", read(ROOT / path), re.MULTILINE)
+            assert anchor in {NOT_IN_ANCHORS.sub("", title.lower()).replace(" ", "-") for title in titles}, target
+
+
+def test_the_table_of_the_readme_is_what_its_command_prints():
+    """Rows, limits and verdicts are the same; rates may differ by a point, as processors round differently."""
+    text = read(ROOT / "README.md")
+    assert "python examples/months.py" in text
+    shown = re.search(r"```\n(task .*?)```", text, re.DOTALL)[1].splitlines()
+    done = subprocess.run([sys.executable, ROOT / "examples" / "months.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
+    assert printed[0] == shown[0]
+    assert printed[-1] == shown[-1]
+    assert len(printed) == len(shown)
+    for ours, theirs in zip(shown[1:-1], printed[1:-1], strict=True):
+        assert ours.split()[:2] == theirs.split()[:2]
+        assert re.search("kept|undecided|learned|BROKEN", ours)[0] == re.search("kept|undecided|learned|BROKEN", theirs)[0]
+        rates = [[float(rate) for rate in re.findall(r"([\d.]+) %", row)] for row in (ours, theirs)]
+        assert rates[0] == pytest.approx(rates[1], abs=1)
