@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--method", nargs="*", default=["pdcl", *RIVALS])
     parser.add_argument("--plugin", type=Path)
-    parser.add_argument("--option", nargs="*", default=[], help="name=value (JSON) for methods that take limits")
+    parser.add_argument("--option", nargs="*", default=[], help="name=value, in JSON, for every method")
     parser.add_argument("--label", help="what tables call a method with options")
     parser.add_argument("--scenarios", nargs="*")
     asked = parser.parse_args()
@@ -153,7 +153,7 @@ def jobs(
                 own = {"method": "even", "label": f"even × {times}", "options": {"partition": favour}}
                 yield own | {"scenario": scenario, "limits": None}
     else:
-        yield {"method": name, "label": label, "scenario": None, "limits": None, "options": {}}
+        yield {"method": name, "label": label, "scenario": None, "limits": None, "options": options}
 
 
 def measure(
