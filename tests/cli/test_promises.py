@@ -82,7 +82,7 @@ def test_a_run_with_a_stated_limit_is_judged_after_each_task(tmp_path: Path, cap
         ("banana", "can't read a tolerance from 'banana'"),
         ("1%,2%", "2 values for 5 tasks"),
         ("legacy:+2pt, *:+3pt", "'legacy', which is no task here"),
-        ("plan=gold:+1pt", "has no effect here"),
+        ("plan=gold:+1pt", "has no column"),
     ],
 )
 def test_a_bad_limit_is_one_line_before_any_work(tolerance: str, said: str, tmp_path: Path, capsys: Any) -> None:

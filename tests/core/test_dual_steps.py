@@ -96,7 +96,7 @@ def test_looks_are_spread_over_tasks_by_what_is_stored_of_each(constant):
     assert gauge.looked_at.tolist() == [8, 4, 1]
     seen = []
     gauge.measure(
-        learner.core.duals.tolerances, learner.core.tolerances, lambda slots: seen.append(slots) or torch.ones(1, 13)
+        learner.core.duals.tolerances, learner.core.tolerances, lambda slots, _: seen.append(slots) or torch.ones(1, 13)
     )
     assert learner.core.task_of[seen[0]].tolist() == [0] * 8 + [1] * 4 + [2]
     learner.begin(stream.tasks[-1], 1)
@@ -281,6 +281,6 @@ def test_slacks_are_in_double_precision_whatever_networks_are_in(constant, level
     core = learner.core
     torch.set_default_dtype(torch.float32)
     limits = torch.tensor(core.tolerances.values, dtype=torch.float64)
-    found = core.gauge.measure(core.duals.tolerances, limits, lambda slots: torch.ones(1, 1).double())
-    assert found.by_task.item() == 1.0 - 0.1
+    found = core.gauge.measure(core.duals.tolerances, limits, lambda slots, owners: torch.ones(1, 1).double())
+    assert found.told.item() == 1.0 - 0.1
     assert found.slacks.item() == 1.0 - (0.1 if level == "task" else 1.1 * 0.1)

@@ -120,6 +120,6 @@ def test_a_limit_out_of_reach_is_told_when_its_dual_is_at_the_cap() -> None:
     core.slacks = [torch.tensor([0.2])] * 8
     core.tolerances.values = [0.01]
     core.past = 1
-    assert [each.task for each in core._out_of_reach(torch.tensor([3.0]))] == [0]
+    assert [each.task for each in core._out_of_reach()] == [0]
     core.slacks = [torch.tensor([-0.2])] * 8
-    assert core._out_of_reach(torch.tensor([3.0])) == []
+    assert core._out_of_reach() == []

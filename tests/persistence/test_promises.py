@@ -64,7 +64,7 @@ def forgetful() -> Any:
 
 
 def test_stored_samples_that_were_memorised_are_no_proof_and_the_limit_is_reported_as_broken() -> None:
-    learner = _adopted()
+    learner = _adopted(drift=0.0)
     with pytest.warns(pdcl.LimitBroken, match="legacy: BROKEN"):
         entry = learner.learn(*_new(500, 2), name="sides", epochs=60, batch=50)
     stored = (learner.store["task"] == 0) & (learner.store["role"] == 0)
@@ -75,6 +75,14 @@ def test_stored_samples_that_were_memorised_are_no_proof_and_the_limit_is_report
     assert row.verdict == "BROKEN"
     assert row.samples == 25
     assert row.over > 5
+
+
+def test_without_witnesses_what_was_memorised_proves_nothing_and_is_never_kept() -> None:
+    learner = _adopted(witness=0, drift=0.0)
+    entry = learner.learn(*_new(500, 2), name="sides", epochs=60, batch=50)
+    assert learner.evaluate(*_old(1000, 3)) < 0.8
+    assert entry.promises[0].verdict == "no witnesses"
+    assert not entry.promises.kept
 
 
 def test_with_few_witnesses_the_same_is_undecided_and_says_how_many_would_decide() -> None:

@@ -45,12 +45,13 @@ def main(argv: list[str]) -> int:
     from pdcl.core.tolerances import read_limits
     from pdcl.streams.catalog import load
     from pdcl.studies.attainable import reach
-    from pdcl.training.stated import check_against
+    from pdcl.training.stated import check_against, refuse_segments
 
     stated = read_limits(asked.tolerance)
     _check(asked)
     stream = load(asked.stream, **({} if asked.data is None else {"data": asked.data}))
-    check_against(asked.tolerance, [task.name for task in stream.tasks])
+    refuse_segments(asked.tolerance)
+    check_against(asked.tolerance, stream.tasks)
     options = {} if asked.epochs is None else {"epochs": asked.epochs}
     if asked.plan:
         return _plan(asked, stream, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,11 +10,12 @@ from torch import Tensor
 
 from pdcl.core.duals import Duals
 from pdcl.core.filling import Filling, Forward
-from pdcl.core.held_back import GUARD, REPLAY, HeldBack
+from pdcl.core.held_back import HeldBack
+from pdcl.core.layout import lay_out
 from pdcl.core.objective import OBJECTIVES, Objective
 from pdcl.core.pace import Pace
 from pdcl.core.promising import Witnesses
-from pdcl.core.sets import Sets, sample_sets, task_sets
+from pdcl.core.segments import Segments
 from pdcl.core.slacks import Gauge, Read
 from pdcl.core.tolerances import Tolerances
 from pdcl.duality.estimators import Pool, Uniformly
@@ -77,6 +78,9 @@ class Alternation:
             raise UsageError(f"level={level!r} is unknown; choose one of task, sample")
         not_negative(start=start, base=base, guard=guard or 0, witness=witness or 0)
         self.tolerances = Tolerances(tolerance)
+        self.segments = Segments(self.tolerances.segments)
+        if self.segments and level == "sample":
+            raise UsageError(f'a limit on a segment ({self.segments.names[0]}) needs level="task"; leave level out')
         self.level, self.base, self.start, self.warm, self.normalise = level, base, start, warm, normalise
         self.dual = rule("dual", dual or ("capped" if self.tolerances.in_error else "ascent"))
         self.estimator, self.slack = rule("estimator", estimator), rule("slack", slack)
@@ -93,10 +97,11 @@ class Alternation:
         self.always_replays = self.slack.from_batches
         self.filling = Filling(
             self.memory, objective, self.place, self.selection, self.partition, self.constrain.records_outputs, guard,
-            witness,
+            witness, self.segments,
         )  # fmt: skip
         self.witnesses = Witnesses()
         self.carried: list[float] = []
+        self.segment_duals: list[float] = []
         self.last_duals: list[float] = []
         self.aside: HeldBack | None = None
         self.begin(0, 1)
@@ -119,49 +124,64 @@ class Alternation:
         self._price()
 
     def _lay_out(self) -> None:
-        """Which slots are replayed of each past task, which stand for it in its slack, and what is a constraint."""
-        self.past, size = len(self.tolerances), len(self.memory)
-        self.task_of = self.memory["task"].cpu() if size else torch.zeros(0, dtype=torch.long)
-        roles = self.memory["role"].cpu() if size else torch.zeros(0, dtype=torch.uint8)
-        self.tasks: Sets = task_sets(self.task_of, self.past, (roles == REPLAY).nonzero().flatten())
-        self.sets = self.tasks if self.level == "task" else sample_sets(self.tasks)
-        self.in_order = torch.equal(self.tasks.members, torch.arange(size))
-        guards = (roles == GUARD).nonzero().flatten()
-        guarded = torch.bincount(self.task_of[guards], minlength=self.past) > 0
-        replayed = self.tasks.members[~guarded[self.tasks.owners]]
-        steers = torch.cat([replayed, guards]) if self.level == "task" and len(guards) else self.tasks.members
-        self.looks = self.tasks if steers is self.tasks.members else task_sets(self.task_of, self.past, steers)
+        """Constraints: past tasks, then segments (samples of any past task with one value of a column); or samples."""
+        self.past = len(self.tolerances)
+        found = lay_out(self.memory, self.past, self.level == "sample", self.segments)
+        self.task_of, self.tasks, self.sets, self.looks = found.task_of, found.tasks, found.sets, found.looks
+        self.in_order = found.in_order
         self.gauge = Gauge(self.slack, self.looks, self.level == "sample", self.generator)
-        self.in_error = torch.tensor([self.tolerances.unit(k) == "error" for k in range(self.past)], dtype=torch.bool)
+        units = [self.tolerances.unit(k) for k in range(self.past)]
+        units += [limit.unit for limit in self.segments.limits.values()]
+        self.in_error = torch.tensor([unit == "error" for unit in units], dtype=torch.bool)
 
     def _limits(self) -> Tensor:
         """ε per quantity and constraint, NaN for none; a sample may have 1.1 times what its task may have."""
-        known = {"loss": self.tolerances.values, "drift": [self.constrain.drift_tolerance] * self.past}
+        tolerances = [*self.tolerances.values, *self._segment_limits()]
+        known = {"loss": tolerances, "drift": [self.constrain.drift_tolerance] * len(tolerances)}
         matrix = torch.tensor([known[q] for q in self.constrain.names], dtype=torch.float64).view(
-            len(self.constrain.names), self.past
+            len(self.constrain.names), len(tolerances)
         )
-        moved = torch.tensor([self.tolerances.loosened.get(k, 0.0) for k in range(self.past)], dtype=torch.float64)
+        loosened = [self.tolerances.loosened.get(k, 0.0) for k in range(len(tolerances))]
+        moved = torch.tensor(loosened, dtype=torch.float64)
         if self.level == "task":
             return matrix + moved
         return SAMPLE_TOLERANCE * matrix[:, self.sets.tasks] + moved[self.sets.tasks]
+
+    def _segment_limits(self) -> list[float]:
+        """ε of every segment, of what its samples gave when they were stored; NaN while none of it is replayed."""
+        found = []
+        for c, limit in enumerate(self.segments.limits.values(), self.past):
+            start, count = int(self.looks.offsets[c]), int(self.looks.counts[c])
+            slots = self.looks.members[start : start + count]
+            column = "wrong" if limit.unit == "error" else "reference"
+            there = count > 0 and int(self.sets.counts[c]) > 0
+            found.append(limit.of(0, float(self.memory.read(column, slots).double().mean())) if there else torch.nan)
+        return found
 
     def _start(self, limits: Tensor) -> Tensor:
         start = torch.full_like(limits, self.start)
         if self.warm and self.level == "task":
             start[:, : len(self.carried)] = torch.tensor(self.carried, dtype=torch.float64)
+            if self.segment_duals:
+                start[:, self.past :] = torch.tensor(self.segment_duals, dtype=torch.float64)
         elif self.warm and len(self.memory):
             start[:] = self.memory["dual"].double().cpu()[self.sets.members] / len(start)
         return torch.where(limits.isnan(), 0.0, start)
 
     def _price(self) -> None:
-        """What draws and weights need of the duals, computed once a dual step: μ_c = (b + λ_c) / divisor_c."""
+        """What draws and weights need of the duals, computed once a dual step: μ_c = (b + λ_c) / divisor_c.
+
+        b is the weight of tasks: segments repeat their samples and have λ_c alone. shares: how the weight of each slot
+        divides among quantities, [Q, slots], where there are several.
+        """
         weighed = self.duals.values.clone()
-        weighed[0] += self.base
-        each = weighed.sum(0)
-        masses = each / self.sets.divisors
+        weighed[0, self.sets.tasks >= 0] += self.base
+        masses = weighed.sum(0) / self.sets.divisors
         self.norm = float(masses.sum())
         self.pool = Pool(masses, self.sets.members, self.sets.offsets, self.sets.counts)
-        self.shares = weighed / each.clamp(min=torch.finfo(torch.float64).tiny)
+        if len(weighed) > 1:
+            parts = [replace(self.pool, masses=row / self.sets.divisors).slot_masses for row in weighed]
+            self.shares = torch.stack(parts) / self.pool.slot_masses.clamp(min=torch.finfo(torch.float64).tiny)
 
     # A step.
 
@@ -172,8 +192,7 @@ class Alternation:
         estimator = Uniformly() if self.norm == 0 or self.slack.from_batches else self.estimator
         slots, weights = estimator.draw(self.pool, m, self.generator)
         if len(self.constrain.names) > 1:
-            constraint = torch.searchsorted(self.sets.members, slots) if self.level == "sample" else self.task_of[slots]
-            weights = weights * self.shares[:, constraint]
+            weights = weights * self.shares[:, slots]
         return Drawn(slots, weights.view(-1, len(slots)).to(self.place, torch.get_default_dtype()))
 
     def terms(self, outputs: Tensor, y: Tensor, drawn: Drawn | None) -> Tensor:
@@ -264,24 +283,41 @@ class Alternation:
         if len(found.visited):
             self.duals.ascend(found.slacks, found.visited, found.errors, found.share)
         self._price()
-        duals = self.task_duals()
-        self.history.append(duals)
-        self.slacks.append(found.by_task)
-        return Moved(duals.tolist(), found.by_task.tolist(), limits.tolist(), self.current_dual)
+        self.history.append(self.duals.values.sum(0) if self.level == "task" else self.task_duals())
+        self.slacks.append(found.told)
+        slacks = found.told[: self.past].tolist()
+        return Moved(self.task_duals().tolist(), slacks, limits.tolist(), self.current_dual)
 
     def _readings(self, forward: Forward) -> Read:
         """Values compared with ε, [Q, slots]: 0–1 errors for error-rate tolerances, otherwise the loss."""
 
         @torch.no_grad()
-        def read(slots: Tensor) -> Tensor:
-            whole = self.in_order and slots is self.tasks.members
-            outputs = forward(self.memory["x"] if whole else self.memory.read("x", slots))
+        def read(slots: Tensor, owners: Tensor) -> Tensor:
+            outputs = self._outputs_of(slots, forward)
             rows = self.constrained(outputs, slots)
             if "loss" in self.constrain.names:
-                rows[0] = self.compared(outputs, self.memory.read("y", slots), self.in_error[self.task_of[slots]])
+                rows[0] = self.compared(outputs, self.memory.read("y", slots), self.in_error[owners])
             return rows.double().cpu()
 
         return read
+
+    def _outputs_of(self, slots: Tensor, forward: Forward) -> Tensor:
+        if self.in_order and slots is self.tasks.members:
+            return forward(self.memory["x"])
+        if not self.segments:
+            return forward(self.memory.read("x", slots))
+        # A sample stands once for its task and once for each of its segments: one pass is enough.
+        once, where = slots.unique(return_inverse=True)
+        return forward(self.memory.read("x", once))[where.to(self.place)]
+
+    @torch.no_grad()
+    def excess(self, forward: Forward) -> Tensor:
+        """By how much every task and segment is over its limit on the samples that steer; NaN where it has none."""
+        slots, owners = self.looks.members, self.looks.owners
+        outputs = self._outputs_of(slots, forward)
+        values = self.compared(outputs, self.memory.read("y", slots), self.in_error[owners])
+        limits = torch.tensor([*self.tolerances.values, *self._segment_limits()], dtype=torch.float64)
+        return self.looks.means(values.double().cpu()[None])[0] - limits
 
     def compared(self, outputs: Tensor, targets: Tensor, in_error: Tensor) -> Tensor:
         """The loss or the error of each sample, as the unit of its limit says. in_error: [n], or one for all."""
@@ -296,7 +332,7 @@ class Alternation:
         """λ_k of every past task: the mean over its samples at the sample level, the sum over quantities."""
         each = self.duals.values.sum(0)
         if self.level == "task":
-            return each
+            return each[: self.past]
         return torch.zeros(self.past, dtype=torch.float64).index_add(0, self.sets.tasks, each) / self.tasks.counts
 
 

@@ -12,6 +12,7 @@ from torch import Generator, Tensor
 from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, hold_back, surviving
 from pdcl.core.objective import Objective, no_error_rate
 from pdcl.core.refill import Source, chosen_positions, divided, kept_slots
+from pdcl.core.segments import CODES, Segments
 from pdcl.core.sets import Sets
 from pdcl.duality.lagrangian import task_means
 from pdcl.duality.partition_rules import PartitionRule
@@ -63,8 +64,9 @@ class View:
 
 @dataclass
 class Filling:
-    """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then)
-    and, where drift is constrained, outputs. guard, witness: samples a task sets aside; None: as usual."""
+    """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then);
+    outputs, where drift is constrained; codes, where segments have limits. guard, witness: samples a task sets aside;
+    None: as usual."""
 
     memory: Memory
     goal: Objective
@@ -74,6 +76,7 @@ class Filling:
     records_outputs: bool
     guard: int | None
     witness: int | None
+    segments: Segments
 
     def allocate(self, data: Source, forward: Forward) -> None:
         """Reserve memory before partitioning it: a bound in bytes is a number of samples only now."""
@@ -86,6 +89,8 @@ class Filling:
         blank |= {"task": first, "id": first, "role": torch.zeros(len(first), dtype=torch.uint8)}
         if self.records_outputs:
             blank["outputs"] = forward(x)
+        if self.segments:
+            blank[CODES] = self.segments.blank(len(first))
         self.memory.allocate(x=x, y=y, **blank)
 
     def hold_back(self, data: Source, groups: Tensor | None, limited: bool, generator: Generator) -> HeldBack | None:
@@ -175,6 +180,8 @@ class Filling:
             "role": torch.repeat_interleave(roles, sizes),
             "wrong": self.wrong(outputs, y),
         }
+        if self.segments:
+            rows[CODES] = self.segments.encode(getattr(data, "columns", {}), positions)
         return rows | {"outputs": outputs} if self.records_outputs else rows
 
     def references(self, tasks: int, in_error: list[bool]) -> list[float]:
@@ -195,9 +202,11 @@ class Filling:
 
     def upgrade(self, in_error: list[bool]) -> None:
         """Columns that memory of an older format lacks: everything was replayed, and its reference had one unit."""
+        size = len(self.memory)
+        if self.memory.columns and self.segments and CODES not in self.memory.columns:
+            self.memory.join_column(CODES, self.segments.blank(size))
         if not self.memory.columns or "role" in self.memory.columns:
             return
-        size = len(self.memory)
         self.memory.join_column("role", torch.zeros(size, dtype=torch.uint8))
         mask = torch.tensor(in_error, dtype=torch.bool)[self.memory["task"].cpu()] if size else torch.zeros(0).bool()
         reference = self.memory["reference"].float()

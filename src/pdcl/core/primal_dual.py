@@ -34,9 +34,13 @@ from pdcl.promises.table import Promises
 
 @dataclass(frozen=True)
 class OutOfReach:
-    """A past task that is over its tolerance while its dual still rises, or can't rise any more."""
+    """A past task (or a segment) that is over its tolerance while its dual still rises, or can't rise any more.
+
+    task: its number; segments are counted behind the past tasks.
+    """
 
     task: int
+    name: str
     dual: float
     slack: float
     tolerance: float
@@ -83,9 +87,10 @@ class PrimalDual(Alternation):
         data: all of the task's samples; first_id: the id that its first sample gets.
         """
         duals = self.task_duals()
-        missed = self._out_of_reach(duals)
+        missed = self._out_of_reach()
         self.last_duals = [*duals.tolist(), self.current_dual] if self.pursues else []
         self.carried = self.last_duals if self.level == "task" else []
+        self.segment_duals = self.duals.values.sum(0)[self.past :].tolist() if self.segments else []
         self.tolerances.names[self.past :] = [name]
         self.filling.allocate(data, forward)
         task, reached = self.past, self.filling.reached(self._trained(data), forward)
@@ -111,9 +116,9 @@ class PrimalDual(Alternation):
 
     def _slot_duals(self) -> Tensor:
         """λ of every stored sample, or of its task; 0 for those held back at the sample level."""
-        each = self.duals.values.sum(0)
         if self.level == "task":
-            return each[self.task_of]
+            return self.task_duals()[self.task_of]
+        each = self.duals.values.sum(0)
         found = torch.zeros(len(self.memory), dtype=torch.float64)
         found[self.sets.members] = each
         return found
@@ -155,21 +160,22 @@ class PrimalDual(Alternation):
         recent = self.recent
         return 1.0 if recent is None or reached.loss <= recent else recent / reached.loss
 
-    def _out_of_reach(self, duals: Tensor) -> list[OutOfReach]:
+    def _out_of_reach(self) -> list[OutOfReach]:
         if not self.history:
             return []
-        slack, cap = self.slacks[-1], getattr(self.dual, "cap", float("inf"))
+        duals, slack, cap = self.history[-1], self.slacks[-1], getattr(self.dual, "cap", float("inf"))
         rising = infeasible(torch.stack(self.history), torch.stack(self.slacks))
         found = (rising | ((duals >= 0.99 * cap) & (slack > 0))).nonzero().flatten().tolist()
-        limits = self.tolerances.now(self.past)
-        return [OutOfReach(k, float(duals[k]), float(slack[k]), limits[k]) for k in found]
+        limits = [*self.tolerances.now(self.past), *self._segment_limits()]
+        names = [*map(self.tolerances.name, range(self.past)), *self.segments.names]
+        return [OutOfReach(k, names[k], float(duals[k]), float(slack[k]), limits[k]) for k in found]
 
     # Report and state.
 
     def report(self) -> Report:
         """Duals, tolerances and the newest task's dual steps, as values."""
         units = [self.tolerances.unit(k) for k in range(len(self.tolerances))]
-        duals, slacks = ([step.tolist() for step in steps] for steps in (self.history, self.slacks))
+        duals, slacks = ([step[: self.past].tolist() for step in steps] for steps in (self.history, self.slacks))
         known = self.tolerances.now(self.past)
         return Report(
             has_tolerances=self.tolerances.stated_any,
@@ -180,6 +186,7 @@ class PrimalDual(Alternation):
             no_price=self._no_price(units),
             decay=float(getattr(self.dual, "decay", 0.0)),
             prices_drift="drift" in self.constrain.names,
+            segments=dict(zip(self.segments.names, self.segment_duals, strict=False)),
         )
 
     def _no_price(self, units: list[str]) -> str | None:
@@ -190,7 +197,7 @@ class PrimalDual(Alternation):
             return f"{self.constrain.drift:g} × the drift of outputs stands beside the loss under it"
         return None
 
-    PERSISTENT = ("clock", "steps", "observed", "recent", "shadow", "carried", "last_duals")
+    PERSISTENT = ("clock", "steps", "observed", "recent", "shadow", "carried", "last_duals", "segment_duals")
 
     def state_dict(self) -> dict[str, Any]:
         """All that determines the future but memory and generator, as tensors and JSON values."""
@@ -199,7 +206,12 @@ class PrimalDual(Alternation):
         slacks = torch.stack(self.slacks) if self.slacks else torch.zeros(0)
         own = {name: getattr(self, name) for name in self.PERSISTENT}
         return {
-            "method": {**own, **self.tolerances.state_dict(), "first_seen": self.witnesses.first_seen},
+            "method": {
+                **own,
+                **self.tolerances.state_dict(),
+                "first_seen": self.witnesses.first_seen,
+                "column_values": self.segments.table,
+            },
             "duals": {**self.duals.state_dict(), "history": past, "task_slacks": slacks} if running else {},
             "running": self._running() if running else {},
             "measure": self.gauge.state_dict() if running else {},
@@ -212,6 +224,7 @@ class PrimalDual(Alternation):
         """Take over a state; memory must have taken over its own before."""
         self.tolerances.load_state_dict(state["method"])
         self.witnesses.first_seen = dict(state["method"].get("first_seen", {}))
+        self.segments.take_table(state["method"].get("column_values", {}))
         self.filling.upgrade([self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))])
         self.begin(0, 1)
         for name in self.PERSISTENT:

@@ -13,10 +13,12 @@ from torch import Tensor
 from pdcl.core.filling import Filling, Reached
 from pdcl.core.held_back import GUARD, WITNESS
 from pdcl.core.refill import are_classes
+from pdcl.core.segments import CODES
 from pdcl.core.tolerances import Tolerances
 from pdcl.duality.limits import judged
+from pdcl.duality.tolerance import Tolerance
 from pdcl.promises.limit import Limit
-from pdcl.promises.promise import NEW
+from pdcl.promises.promise import NEW, SEGMENT
 from pdcl.promises.split import Split, split_errors
 from pdcl.promises.table import Promises
 
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Seen:
-    """What held-back samples showed then and now: [n] each. steered: guards, for want of witnesses."""
+    """What held-back samples showed then and now: [n] each. steered: guards, for want of witnesses.
+
+    inside: which are in each segment, [segments, n].
+    """
 
     tasks: Tensor
     targets: Tensor
@@ -34,14 +39,22 @@ class Seen:
     now: dict[str, Tensor]
     predictions: Tensor | None
     steered: Tensor
+    inside: Tensor
 
     def of(self, task: int) -> Seen:
-        mine = self.tasks == task
+        return self._among(self.tasks == task)
+
+    def of_segment(self, segment: int, newest: int) -> Seen:
+        """Samples of past tasks that are in it: like a task, the newest has nothing to keep yet."""
+        return self._among(self.inside[segment] & (self.tasks < newest))
+
+    def _among(self, mine: Tensor) -> Seen:
+        """These; the witnesses alone, where there are some."""
         if bool((mine & ~self.steered).any()):
-            mine &= ~self.steered
+            mine = mine & ~self.steered
         then, now = ({unit: values[mine] for unit, values in each.items()} for each in (self.then, self.now))
         said = None if self.predictions is None else self.predictions[mine]
-        return Seen(self.tasks[mine], self.targets[mine], then, now, said, self.steered[mine])
+        return Seen(self.tasks[mine], self.targets[mine], then, now, said, self.steered[mine], self.inside[:, mine])
 
 
 @dataclass
@@ -62,14 +75,14 @@ class Witnesses:
     def promises(
         self, filling: Filling, tolerances: Tolerances, reached: Reached, forward: Callable[[Any], Tensor]
     ) -> Promises:
-        """The table after the newest task: a row per past task with a limit, then one for the newest."""
+        """The table after the newest task: a row per past task with a limit, per segment, then one for the newest."""
         # Here and below: SciPy is imported once there is a table to make.
         from pdcl.promises.verdicts import judge
 
         seen, newest = self._look(filling, forward), len(tolerances) - 1
-        questions = [
-            self._past(k, tolerances, seen.of(k)) for k in range(newest) if tolerances.of(k) is not None
-        ]  # fmt: skip
+        limits = [(k, tolerances.of(k)) for k in range(newest)]
+        questions = [self._past(tolerances.name(k), each, k, seen.of(k)) for k, each in limits if each is not None]
+        questions += self._segments(filling, newest, seen)
         before = filling.references(newest + 1, [True] * (newest + 1))[:newest]
         limit, stated = self._goal(tolerances, reached, before)
         if limit is not None:
@@ -89,21 +102,41 @@ class Witnesses:
             said = outputs.argmax(1).cpu() if are_classes(targets) else None
         then = {"loss": memory.read("reference", slots).cpu(), "error": memory.read("wrong", slots).cpu()}
         steered = memory.read("role", slots).cpu() != WITNESS
-        return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered)
+        codes = memory.read(CODES, slots).cpu() if filling.segments else filling.segments.blank(len(slots))
+        inside = filling.segments.masks(codes)
+        return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered, inside)
 
-    def _past(self, task: int, tolerances: Tolerances, seen: Seen) -> Question:
+    def _past(self, name: str, stated: Tolerance, task: int, seen: Seen, **about: Any) -> Question:
         from pdcl.promises.verdicts import Question
 
-        limit = judged(_stated(tolerances, task), task)
+        limit = judged(stated, task)
         unit = limit.unit
         return Question(
-            tolerances.name(task), limit, seen.now[unit].numpy(), seen.then[unit].numpy(),
-            split=self._split(task, seen), steered=bool(seen.steered.any()),
+            name, limit, seen.now[unit].numpy(), seen.then[unit].numpy(), split=self._split(seen),
+            steered=bool(seen.steered.any()), **about,
         )  # fmt: skip
 
-    def _split(self, task: int, seen: Seen) -> Split | None:
+    def _segments(self, filling: Filling, newest: int, seen: Seen) -> list[Question]:
+        """A row per segment with a limit, on the witnesses of all past tasks that are in it."""
+        segments = filling.segments
+        if not segments:
+            return []
+        come = segments.masks(filling.memory[CODES].cpu()).any(1).tolist()
+        return [
+            self._past(name, limit, 0, seen.of_segment(c, newest), kind=SEGMENT, come=come[c])
+            for c, (name, limit) in enumerate(zip(segments.names, segments.limits.values(), strict=True))
+        ]
+
+    def _split(self, seen: Seen) -> Split | None:
+        """Errors since the reference, by whether the class that took a sample was known when its task was learned."""
         if seen.predictions is None or not len(seen.predictions):
             return None
+        parts = [self._split_of_task(task, seen.of(task)) for task in seen.tasks.unique().tolist()]
+        shares = [float((seen.tasks == task).double().mean()) for task in seen.tasks.unique().tolist()]
+        return Split(*(sum(w * part[i] for w, part in zip(shares, parts, strict=True)) for i in range(2)))
+
+    def _split_of_task(self, task: int, seen: Seen) -> Split:
+        assert seen.predictions is not None
         known = [int(label) for label, first in self.first_seen.items() if first <= task]
         return split_errors(seen.targets.numpy(), seen.predictions.numpy(), known, seen.then["error"].numpy() > 0.5)
 
@@ -130,7 +163,3 @@ class Witnesses:
         known = [error for error in before if error == error]
         usual = statistics.median(known) if known else chance / 2
         return half_way(chance, min(reached.error, usual, 0.9 * chance)), False
-
-
-def _stated(tolerances: Tolerances, task: int) -> Any:
-    return tolerances.of(task)

@@ -14,13 +14,14 @@ from pdcl.duality.lagrangian import task_means
 from pdcl.duality.slack_rules import SlackRule, smoothing_weights
 from pdcl.errors import Diverged
 
-# Values compared with ε, [Q, slots], of stored samples: each in the unit of its task's limit.
-Read = Callable[[Tensor], Tensor]
+# Values compared with ε, [Q, slots], of stored samples, each for one of the sets it is in: in the unit of that limit.
+Read = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """slacks s and their standard errors: [Q, visited]; visited: which constraints; by_task: s_k, NaN if unknown.
+    """slacks s and their standard errors: [Q, visited]; visited: which constraints; told: s of every task, then of
+    every segment, NaN if unknown.
 
     share: the measured part of all constraints that have a limit.
     """
@@ -28,15 +29,15 @@ class Measured:
     slacks: Tensor
     errors: Tensor
     visited: Tensor
-    by_task: Tensor
+    told: Tensor
     share: float
 
 
 class Gauge:
     """Measures s = value − ε for one task's constraints.
 
-    looks: the slots that stand for each past task (its guards, or what is replayed of it); by_sample: each of these
-    slots is a constraint of its own, in the order of slots.
+    looks: the slots that stand for each past task (its guards, or what is replayed of it), and for each segment;
+    by_sample: each of these slots is a constraint of its own, in the order of slots.
     """
 
     def __init__(self, rule: SlackRule, looks: Sets, by_sample: bool, generator: Generator) -> None:
@@ -54,16 +55,16 @@ class Gauge:
 
     def measure(self, limits: Tensor, by_task: Tensor, read: Read) -> Measured:
         """limits: ε of every constraint, [Q, C], NaN where there is none; by_task: ε_k."""
-        slots, tasks, values = self._batch() if self.rule.from_batches else self._memory(read)
+        slots, owners, values = self._batch() if self.rule.from_batches else self._memory(read)
         if not bool(values.isfinite().all()):
             raise Diverged("losses on memory are no longer finite; lower lr or dual_lr")
-        means = torch.stack([task_means(row, tasks, len(self.looks)) for row in values])
+        means = torch.stack([task_means(row, owners, len(self.looks)) for row in values])
         if self.by_sample:
             where = torch.searchsorted(self.in_order, slots)
             found, errors, told = values - limits[:, where], torch.zeros_like(values), means[0] - by_task
         else:
             found = self._smoothed(means - limits)
-            where, errors = torch.arange(limits.shape[1]), self._errors(values, means, tasks)
+            where, errors = torch.arange(limits.shape[1]), self._errors(values, means, owners)
             told = found[0]
         known = ~found[0].isnan()
         limited = int((~limits[0].isnan()).sum())
@@ -73,25 +74,24 @@ class Gauge:
         """All samples to look at, or a fresh stratified sample of them, in eval mode and unaugmented."""
         looks = self.looks
         if self.whole:
-            return looks.members, looks.owners, read(looks.members)
+            return looks.members, looks.owners, read(looks.members, looks.owners)
         u = torch.rand(len(self.strata), generator=self.generator, dtype=torch.float64)
         places = looks.offsets[self.strata] + (u * looks.counts[self.strata]).long()
         places = places.unique() if self.by_sample else places
-        slots = looks.members[places]
-        return slots, looks.owners[places], read(slots)
+        slots, owners = looks.members[places], looks.owners[places]
+        return slots, owners, read(slots, owners)
 
     def _batch(self) -> tuple[Tensor, Tensor, Tensor]:
         slots = torch.cat([slots for slots, _ in self.offered])
         values = torch.cat([values for _, values in self.offered], 1).double().cpu()
         self.offered = []
-        owner = torch.empty(int(self.looks.members.max()) + 1, dtype=torch.long)
-        owner[self.looks.members] = self.looks.owners
-        return slots, owner[slots], values
+        owners, places = self.looks.owners_of(slots)
+        return slots[places], owners, values[:, places]
 
-    def _errors(self, values: Tensor, means: Tensor, tasks: Tensor) -> Tensor:
+    def _errors(self, values: Tensor, means: Tensor, owners: Tensor) -> Tensor:
         """Standard errors of the means; 1/(2n) is added in squares, so that few equal samples aren't trusted."""
-        count = torch.bincount(tasks, minlength=len(self.looks)).clamp(min=1)
-        squares = torch.stack([task_means(row.square(), tasks, len(self.looks)) for row in values])
+        count = torch.bincount(owners, minlength=len(self.looks)).clamp(min=1)
+        squares = torch.stack([task_means(row.square(), owners, len(self.looks)) for row in values])
         return ((squares - means.square()).clamp(min=0) / count + 0.25 / count.square()).sqrt()
 
     def _smoothed(self, slacks: Tensor) -> Tensor:

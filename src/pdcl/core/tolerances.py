@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pdcl.duality.limits import Limits, as_limits
+from pdcl.duality.limits import Limits, Segment, as_limits
 from pdcl.duality.tolerance import Fixed, PerTask, Relative, Tolerance, as_tolerance, describe
 from pdcl.errors import UsageError
 
@@ -49,12 +49,17 @@ class Tolerances:
         return self.limits is not None or bool(self.agreed)
 
     @property
+    def segments(self) -> Mapping[Segment, Tolerance]:
+        """Limits by (column, value)."""
+        return {} if self.limits is None else self.limits.segments
+
+    @property
     def in_error(self) -> bool:
         """Whether a limit is an error rate."""
         return any(self.unit(k) == "error" for k in range(len(self) + 1)) or self._rest_in_error()
 
     def _rest_in_error(self) -> bool:
-        known = [] if self.limits is None else [self.limits.rest, *self.limits.tasks.values()]
+        known = [] if self.limits is None else [self.limits.rest, *self.limits.tasks.values(), *self.segments.values()]
         return any(limit is not None and limit.unit == "error" for limit in known)
 
     def name(self, task: int) -> str:

@@ -60,7 +60,8 @@ class PDCL(Rehearsal):
     Rules are written by name, with settings: partition="affine:alpha=.3"; alpha=.3 is short for that.
 
     tolerance: what a past task may have: points more than it had (+2pt), an error rate (5%), a loss (0.05), a multiple
-        of the loss it reached (1.1x); by task name: "legacy:+2pt, *:+3pt, new:10%". Nothing: no limits
+        of the loss it reached (1.1x); by task name, or by a value of a column that comes with the data:
+        "legacy:+2pt, plan=gold:+1pt, *:+3pt, new:10%". Nothing: no limits
     base: b, the weight of every past task before its dual (0: the paper's problem)
     guard: samples of each task that are stored and never trained on, and steer its dual (where a limit is stated, from
         1000 places on: a sixteenth of memory for all tasks together)
@@ -227,6 +228,10 @@ class PDCL(Rehearsal):
         """What the end of a task changed, as events."""
         for each in ended.out_of_reach:
             reached = each.tolerance + each.slack
+            if each.task >= task:
+                text = f"{each.name} is out of reach: {reached:.3g} where its limit is {each.tolerance:.3g}"
+                self.emit(Warned(task, f"{text}, with a dual of {each.dual:.3g}"))
+                continue
             self.emit(Infeasible(task, each.task, each.dual, each.slack, each.tolerance, reached))
         if ended.note is not None:
             self.emit(Warned(task, ended.note))

@@ -16,14 +16,13 @@ from pdcl.core.objective import outputs_each
 from pdcl.errors import UsageError
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of
-from pdcl.lifelong.entry import ADOPTED, LEARNED, ROLLED_BACK, Entry
+from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.growth import Grow, extend_labels
 from pdcl.lifelong.inputs import check_labels_apart, fitting
-from pdcl.lifelong.undo import Before, all_or_nothing
-from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice
+from pdcl.lifelong.undo import all_or_nothing
+from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice, rolled_back
 from pdcl.lifelong.warning import warn_of_broken
 from pdcl.networks import eval_mode
-from pdcl.storage.interrupts import put_off
 from pdcl.streams.checks import FIRST_BATCH, check_task
 from pdcl.streams.data import Collate, Data, everything, shaped
 from pdcl.streams.encoding import Encoding, Kind, described
@@ -34,7 +33,7 @@ from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
-from pdcl.training.stated import check_enough, check_single
+from pdcl.training.stated import check_columns, check_enough, check_single
 from pdcl.trees import Tree, call, logits_of, take, to
 
 if TYPE_CHECKING:
@@ -69,6 +68,7 @@ def learn(
     check_choice(on_violation, learner)
     check_single(tolerance)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
+    check_columns(getattr(learner, "tolerance", None), samples.columns, "the data")
     chosen = _stated_schedule(learner, epochs, batch)
     aside = None
     if audit is not None:
@@ -86,22 +86,11 @@ def learn(
         result = _trained(learner, task, schedule, test is not None, listener)
         result["audit"] = None if aside is None else asdict(aside.about)
         if on_violation == ROLLBACK and breaks(learner.promises):
-            return _rolled_back(learner, before, task, result)
+            return rolled_back(learner, before, task, result)
         settings = {"epochs": schedule.epochs, "batch": schedule.batch, **_settings(learner)}
         _note(learner, replace(task, data=raw), samples, settings, result, LEARNED)
         before.settle(*[] if aside is None else [aside.writing(learner)])
     warn_of_broken(learner.promises)
-    return Entry(learner.lineage.entries[-1])
-
-
-def _rolled_back(learner: Learner, before: Before, task: Task, result: dict[str, Any]) -> Entry:
-    """Take a task back that broke a limit; the lineage keeps what it would have done."""
-    broken = learner.promises
-    with put_off():
-        before.restore()
-        learner.lineage.note_change(task.index, task.name, result, ROLLED_BACK)
-        before.settle()
-    warn_of_broken(broken, f"{task.name} was rolled back: the learner is as it was before")
     return Entry(learner.lineage.entries[-1])
 
 
@@ -146,6 +135,7 @@ def adopt(
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     check_single(tolerance)
+    check_columns(getattr(learner, "tolerance", None), samples.columns, "the data")
     with all_or_nothing(learner) as before:
         if learner.spec is None:
             _prepare(learner, samples, kind, transform, labels)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
+from pdcl.lifelong.entry import ROLLED_BACK, Entry
+from pdcl.lifelong.undo import Before
+from pdcl.lifelong.warning import warn_of_broken
 from pdcl.promises.promise import BROKEN
 from pdcl.promises.table import Promises
+from pdcl.storage.interrupts import put_off
+from pdcl.streams.task import Task
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -30,3 +35,14 @@ def check_choice(on_violation: str, learner: Learner) -> None:
 def breaks(promises: Promises | None) -> bool:
     """Whether a past task's limit is broken for certain; a new task that was not learned breaks none."""
     return promises is not None and any(row.verdict == BROKEN for row in promises)
+
+
+def rolled_back(learner: Learner, before: Before, task: Task, result: dict[str, Any]) -> Entry:
+    """Take a task back that broke a limit; the lineage keeps what it would have done."""
+    broken = learner.promises
+    with put_off():
+        before.restore()
+        learner.lineage.note_change(task.index, task.name, result, ROLLED_BACK)
+        before.settle()
+    warn_of_broken(broken, f"{task.name} was rolled back: the learner is as it was before")
+    return Entry(learner.lineage.entries[-1])

@@ -8,6 +8,7 @@ from typing import Any
 from pdcl.errors import LimitBroken as LimitBroken
 
 KEPT, BROKEN, UNDECIDED, NO_WITNESSES = "kept", "BROKEN", "undecided", "no witnesses"
+NO_SAMPLES = "no samples yet"
 LEARNED, NOT_LEARNED = "learned", "NOT LEARNED"
 TASK, SEGMENT, NEW = KINDS = ("task", "segment", "new")
 
@@ -19,7 +20,8 @@ class Promise:
     kind: "task", "segment" or "new". written: the limit as stated, None for a new task without one.
     limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a clipped loss.
     then: the value at the reference, on the same samples. low, high: hold together with those of all other rows.
-    verdict: kept, BROKEN, undecided, no witnesses; of a new task learned, NOT LEARNED.
+    verdict: kept, BROKEN, undecided, no witnesses; of a new task learned, NOT LEARNED; of a segment that no sample so
+        far belongs to, no samples yet.
     over: how far now is above the limit, in points (error) or in loss; 0 where it isn't.
     wants: how many samples would decide, None where it is decided or a million would not do.
     within, taken_by_new: errors as shares of the samples, by what was predicted instead (`split_errors`).

@@ -23,7 +23,18 @@ import numpy.typing as npt
 from pdcl.errors import UsageError
 from pdcl.promises.intervals import CLIP, Interval, interval
 from pdcl.promises.limit import Limit
-from pdcl.promises.promise import BROKEN, KEPT, KINDS, LEARNED, NEW, NO_WITNESSES, NOT_LEARNED, UNDECIDED, Promise
+from pdcl.promises.promise import (
+    BROKEN,
+    KEPT,
+    KINDS,
+    LEARNED,
+    NEW,
+    NO_SAMPLES,
+    NO_WITNESSES,
+    NOT_LEARNED,
+    UNDECIDED,
+    Promise,
+)
 from pdcl.promises.split import Split
 from pdcl.promises.table import Promises
 
@@ -32,7 +43,7 @@ from pdcl.promises.table import Promises
 class Question:
     """Does `task` keep `limit`? then, now: an outcome per sample (1 where it is wrong, or its loss), [n] each, in the
     same order; then may be left out where the limit is absolute. stated: whether a user wrote the limit. clip: losses
-    count up to here. The other fields stand in the row as they are.
+    count up to here. come: whether any sample of it has come so far. The other fields stand in the row as they are.
     """
 
     task: str
@@ -45,6 +56,7 @@ class Question:
     steered: bool = False
     advice: Sequence[str] = ()
     clip: float = CLIP
+    come: bool = True
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -85,7 +97,7 @@ def half_way(chance: float, attainable: float, unit: str = "error") -> Limit:
 def _judged(question: Question, level: float) -> Promise:
     limit, split = question.limit, question.split
     found = interval(limit, question.then, question.now, level / 2, question.clip) if np.size(question.now) else None
-    verdict = _verdict(found, question.kind)
+    verdict = _verdict(found, question.kind) if question.come else NO_SAMPLES
     samples = int(np.size(question.now))
     wants = None if found is None or verdict != UNDECIDED or found.wants is None else max(found.wants, samples + 1)
     return Promise(

@@ -95,7 +95,7 @@ def resolve(
     options.put(study or {}, "study")
     options.put(user, "user")
     _judge_what_users_state(options)
-    check_against(options.values.get("tolerance"), [task.name for task in stream.tasks])
+    check_against(options.values.get("tolerance"), stream.tasks)
     _leave_out(options, kind)
     options.settle(kind.settled(options.values))
     return options

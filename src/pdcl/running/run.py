@@ -105,7 +105,7 @@ def _given(learner: Learner, stream: Stream, preset: str | None, options: Mappin
     own = [f.name for f in fields(learner) if f.init and f.name not in learner.unused]
     resolved.put({name: getattr(learner, name) for name in own}, "user")
     resolved.settle(type(learner).settled(resolved.values))
-    check_against(resolved.values.get("tolerance"), [task.name for task in stream.tasks])
+    check_against(resolved.values.get("tolerance"), stream.tasks)
     return entry, resolved
 
 

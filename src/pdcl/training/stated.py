@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pdcl.core.tolerances import read_limits
 from pdcl.duality.limits import Limits, describe_limits
 from pdcl.duality.tolerance import PerTask
 from pdcl.errors import UsageError
+from pdcl.streams.task import Task
 
 
 def in_one_line(tolerance: Any) -> Any:
@@ -40,16 +41,36 @@ def check_single(tolerance: Any) -> None:
         raise UsageError(f"tolerance={tolerance!r} states several limits; this task takes one, such as +2pt or 5%")
 
 
-def check_against(tolerance: Any, tasks: Sequence[str]) -> None:
-    """Raise UsageError for limits that don't fit the tasks of a stream: a short list, a name that none of them has."""
+def check_columns(tolerance: Any, columns: Iterable[str], where: str) -> None:
+    """Raise UsageError for a limit on a segment of a column that the data doesn't have."""
+    limits, there = read_limits(tolerance), list(columns)
+    for column, value in {} if limits is None else limits.segments:
+        if column not in there:
+            known = f"its columns: {', '.join(there)}" if there else "it has none"
+            raise UsageError(
+                f"tolerance={tolerance!r} has a limit on {column}={value}, but {where} has no column {column!r} "
+                f'({known}); give columns={{"{column}": [...]}} with the data'
+            )
+
+
+def check_against(tolerance: Any, tasks: Sequence[Task]) -> None:
+    """Raise UsageError for limits that don't fit a stream: a short list, a task or a column that it doesn't have."""
     limits = read_limits(tolerance)
     if limits is None:
         return
     check_enough(tolerance, len(tasks))
-    if strange := [name for name in limits.tasks if name not in tasks]:
+    names = [task.name for task in tasks]
+    if strange := [name for name in limits.tasks if name not in names]:
         raise UsageError(
-            f"tolerance={tolerance!r} names {strange[0]!r}, which is no task here; tasks: {', '.join(map(repr, tasks))}"
+            f"tolerance={tolerance!r} names {strange[0]!r}, which is no task here; tasks: {', '.join(map(repr, names))}"
         )
-    if limits.segments:
+    for task in tasks if limits.segments else ():
+        check_columns(tolerance, task.data.columns, f"task {task.name!r}")
+
+
+def refuse_segments(tolerance: Any) -> None:
+    """Raise UsageError for limits by segment, where only those of tasks have an effect."""
+    limits = read_limits(tolerance)
+    if limits is not None and limits.segments:
         said = "=".join(next(iter(limits.segments)))
         raise UsageError(f"tolerance={tolerance!r}: a limit on a segment ({said}) has no effect here; name tasks")
