@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 import pdcl
 from pdcl.errors import UsageError
 from pdcl.storage.serialize import same
+from pdcl.training.events import Warned
 
 DIM = 30
 RNG = np.random.default_rng
@@ -154,11 +155,45 @@ def test_a_limit_that_is_kept_is_not_rolled_back() -> None:
     assert not learner.learn(*_new(100, 2), epochs=1, on_violation="rollback").rolled_back
 
 
+@pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
+def test_feasible_goes_back_until_guards_keep_all_limits_and_says_so(tmp_path: Any) -> None:
+    """Off, the same learner breaks its limit; on, it stops at one of five points between old and new weights."""
+    verdicts = {}
+    events: list[Any] = []
+    for choice in ("report", "feasible"):
+        learner = _adopted(guard=40, witness=40, **FORGETFUL)
+        entry = learner.learn(
+            *_new(500, 2), name="sides", epochs=5, batch=50, on_violation=choice, listener=events.append
+        )
+        verdicts[choice] = entry.promises[0].verdict
+    assert verdicts["report"] == "BROKEN"
+    assert verdicts["feasible"] != "BROKEN"
+    chosen = entry["result"]["candidate"]
+    assert chosen["share"] < 1
+    assert (chosen["kept"], chosen["judged_on"]) == (True, "guards")
+    assert chosen["over"][0] > 0
+    assert chosen["over"][-1] == 0
+    assert f"went {chosen['share']:g} of the way" in repr(entry)
+    assert len([event for event in events if isinstance(event, Warned) and "of the way" in event.message]) == 1
+    assert pdcl.load(learner.save(tmp_path / "model"), network=_knowing()).promises == entry.promises
+
+
+@pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
+def test_feasible_changes_nothing_where_the_new_weights_keep_all_limits() -> None:
+    one, other = (_adopted(tolerance="+100pt", memory=60, guard=5, witness=5) for _ in range(2))
+    entry = one.learn(*_new(100, 2), epochs=1, on_violation="feasible")
+    other.learn(*_new(100, 2), epochs=1)
+    assert entry["result"]["candidate"]["share"] == 1
+    assert same(one.state_dict(), other.state_dict())
+
+
 def test_rollback_is_refused_where_no_limit_could_break_and_unknown_words_too() -> None:
     learner = _adopted(tolerance=None, witness=None)
     with pytest.raises(UsageError, match="no limits"):
         learner.learn(*_new(100, 2), on_violation="rollback")
-    with pytest.raises(UsageError, match="report, rollback"):
+    with pytest.raises(UsageError, match="no limits"):
+        learner.learn(*_new(100, 2), on_violation="feasible")
+    with pytest.raises(UsageError, match="report, feasible, rollback"):
         learner.learn(*_new(100, 2), on_violation="undo")
     assert learner.tasks_learned == 1
 

@@ -310,15 +310,6 @@ class Alternation:
         once, where = slots.unique(return_inverse=True)
         return forward(self.memory.read("x", once))[where.to(self.place)]
 
-    @torch.no_grad()
-    def excess(self, forward: Forward) -> Tensor:
-        """By how much every task and segment is over its limit on the samples that steer; NaN where it has none."""
-        slots, owners = self.looks.members, self.looks.owners
-        outputs = self._outputs_of(slots, forward)
-        values = self.compared(outputs, self.memory.read("y", slots), self.in_error[owners])
-        limits = torch.tensor([*self.tolerances.values, *self._segment_limits()], dtype=torch.float64)
-        return self.looks.means(values.double().cpu()[None])[0] - limits
-
     def compared(self, outputs: Tensor, targets: Tensor, in_error: Tensor) -> Tensor:
         """The loss or the error of each sample, as the unit of its limit says. in_error: [n], or one for all."""
         if not bool(in_error.any()):

@@ -26,6 +26,7 @@ from pdcl.duality.rules import HOMES, describe_rule, rule, settings
 from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
+from pdcl.lifelong.feasible import Between
 from pdcl.memory.store import Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
@@ -128,6 +129,7 @@ class PDCL(Rehearsal):
     drift_tolerance: float | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
+    chooses_between: ClassVar[bool] = True
     former: ClassVar[dict[str, Any]] = {"base": 0.0, "guard": 0, "witness": 0}
 
     def __post_init__(self) -> None:
@@ -219,10 +221,18 @@ class PDCL(Rehearsal):
     def end(self, task: Task) -> None:
         whole = self._whole or task
         self._whole = None
+        if self.between is not None:
+            self._settle_between(self.between, task.index)
         ended = self.core.end(whole.name, whole.data, self.evaluated, self.samples_seen)
         self._tell(task.index, ended)
         self.promises = ended.promises
         super().end(whole)
+
+    def _settle_between(self, between: Between, task: int) -> None:
+        judged_on = "guards" if self.core.guarded else "stored samples"
+        self.chosen = between.settle(self.model, lambda: self.core.excess(self.evaluated), judged_on)
+        if self.chosen.sentence:
+            self.emit(Warned(task, self.chosen.sentence))
 
     def _tell(self, task: int, ended: Ended) -> None:
         """What the end of a task changed, as events."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pdcl.lifelong.feasible import Chosen
 from pdcl.promises.table import Promises
 
 LEARNED, ADOPTED, REBASED, ROLLED_BACK = "learned", "adopted", "rebased", "rolled back"
@@ -32,6 +33,8 @@ class Entry(dict[str, Any]):
             told.append(f"{self['samples']:,} samples")
         if (score := self["result"].get("test")) is not None:
             told.append(f"test score {score:.4g}")
+        if candidate := self["result"].get("candidate"):
+            told += [said] if (said := Chosen(**{**candidate, "over": tuple(candidate["over"])}).sentence) else []
         table = self.promises
         return ", ".join(told) + ("" if table is None else f"\n{table}")
 

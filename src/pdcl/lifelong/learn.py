@@ -17,10 +17,11 @@ from pdcl.errors import UsageError
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
+from pdcl.lifelong.feasible import Between
 from pdcl.lifelong.growth import Grow, extend_labels
 from pdcl.lifelong.inputs import check_labels_apart, fitting
 from pdcl.lifelong.undo import all_or_nothing
-from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice, rolled_back
+from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_choice, rolled_back
 from pdcl.lifelong.warning import warn_of_broken
 from pdcl.networks import eval_mode
 from pdcl.streams.checks import FIRST_BATCH, check_task
@@ -83,7 +84,10 @@ def learn(
         learner.check_room(task)
         learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
+        learner.between = Between(learner.model) if on_violation == FEASIBLE else None
         result = _trained(learner, task, schedule, test is not None, listener)
+        if on_violation == FEASIBLE:
+            result["candidate"] = learner.take_choice()
         result["audit"] = None if aside is None else asdict(aside.about)
         if on_violation == ROLLBACK and breaks(learner.promises):
             return rolled_back(learner, before, task, result)

@@ -1,4 +1,4 @@
-"""What to do with a task that broke a limit: say so, or put the learner back to what it was."""
+"""What to do with a task that broke a limit: say so, go part of the way, or put the learner back to what it was."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pdcl.streams.task import Task
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
-REPORT, ROLLBACK = CHOICES = ("report", "rollback")
+REPORT, FEASIBLE, ROLLBACK = CHOICES = ("report", "feasible", "rollback")
 
 
 def check_choice(on_violation: str, learner: Learner) -> None:
@@ -25,9 +25,11 @@ def check_choice(on_violation: str, learner: Learner) -> None:
         raise UsageError(f"on_violation={on_violation!r} is unknown; choose one of {', '.join(CHOICES)}")
     stated = getattr(learner, "tolerance", None) is not None
     stated = stated or (learner.spec is not None and learner.report().has_tolerances)
-    if on_violation == ROLLBACK and not stated:
+    if on_violation == FEASIBLE and stated and not learner.chooses_between:
+        raise UsageError(f'on_violation="feasible" has no effect on {type(learner).__name__}; use report or rollback')
+    if on_violation != REPORT and not stated:
         raise UsageError(
-            f'on_violation="rollback" has no effect: {type(learner).__name__} has no limits; state one, such as '
+            f'on_violation="{on_violation}" has no effect: {type(learner).__name__} has no limits; state one, such as '
             'tolerance="+2pt", or leave it out'
         )
 

@@ -1,0 +1,45 @@
+"""The point between old and new weights that keeps all limits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pdcl.lifelong.feasible import SHARES, Between
+
+
+def _between(start: float, end: float) -> tuple[nn.Module, Between]:
+    model = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
+    nn.init.constant_(model[0].weight, start)
+    between = Between(model)
+    nn.init.constant_(model[0].weight, end)
+    model[1].running_mean.fill_(4.0)
+    model[1].num_batches_tracked.fill_(7)
+    return model, between
+
+
+@pytest.mark.parametrize(("limit", "share"), [(9.0, 1.0), (2.75, 0.75), (2.4, 0.5), (1.0, 0.0)])
+def test_the_furthest_candidate_within_all_limits_is_taken(limit: float, share: float) -> None:
+    """The weight goes from 1 to 3; what is limited is the weight itself."""
+    model, between = _between(1.0, 3.0)
+    seen: list[float] = []
+
+    def excess() -> Tensor:
+        seen.append(model[0].weight.item())  # type: ignore[operator, union-attr]
+        return torch.tensor([seen[-1] - limit, torch.nan, -1.0])
+
+    chosen = between.settle(model, excess, "guards")
+    assert (chosen.share, chosen.kept) == (share, True)
+    assert model[0].weight.item() == pytest.approx(1 + 2 * share)  # type: ignore[operator, union-attr]
+    assert model[1].running_mean.item() == pytest.approx(4 * share)  # type: ignore[operator, union-attr]
+    assert model[1].num_batches_tracked.item() == 7  # type: ignore[operator, union-attr]
+    assert seen == pytest.approx([1 + 2 * each for each in SHARES[: SHARES.index(share) + 1]])
+
+
+def test_where_no_candidate_is_within_limits_the_new_weights_stay_and_that_is_said() -> None:
+    model, between = _between(1.0, 3.0)
+    chosen = between.settle(model, lambda: torch.tensor([0.1]), "stored samples")
+    assert not chosen.kept
+    assert model[0].weight.item() == 3.0  # type: ignore[operator, union-attr]
+    assert chosen.sentence == "none of 5 candidates keeps all limits on stored samples: the new weights stay"
