@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import warnings
 from typing import Any
 
@@ -76,6 +77,9 @@ def test_stored_samples_that_were_memorised_are_no_proof_and_the_limit_is_report
     assert row.verdict == "BROKEN"
     assert row.samples == 25
     assert row.over > 5
+    assert re.search(
+        r"; more memory \(at least 500 places for it; it had 175\), looser limit \(\+[\d.]+pt", row.sentence
+    )
 
 
 def test_without_witnesses_what_was_memorised_proves_nothing_and_is_never_kept() -> None:

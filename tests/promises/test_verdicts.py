@@ -165,7 +165,7 @@ def test_what_the_caller_knows_stands_in_the_row():
         "gold", FIVE, None, first(30, 90), kind="segment", split=Split(0.1, 0.2), steered=True, advice=["more memory"]
     )
     assert (row.kind, row.within, row.taken_by_new, row.steered) == ("segment", 0.1, 0.2, True)
-    assert row.advice == ("more memory",)
+    assert row.advice[0] == "more memory"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.studies import places
-from pdcl.studies.places import Curve, Need, fit, plan
+from pdcl.promises import places
+from pdcl.promises.places import Curve, fit
+from pdcl.studies.places import Need, plan
 
 
 def _true(n: float, a: float = 0.03, c: float = 0.8) -> float:
@@ -85,7 +86,7 @@ def test_what_makes_no_plan_is_one_line_before_any_run(words: list[str], said: s
 
 
 def test_the_example_holds() -> None:
-    assert doctest.testmod(places).failed == 0
+    assert doctest.testmod(places) == (0, 1)
     with pytest.raises(UsageError, match="two sizes"):
         plan(pdcl.stream("digits"), "5%", [50, 50])
     assert Curve(0.0, 0.0, 0.0, ((10, 0.0),)).places(0.0) == 10

@@ -107,7 +107,9 @@ class PrimalDual(Alternation):
         self.witnesses.meet(task, data.targets)
         promises = None
         if self.tolerances.stated_any:
-            promises = self.witnesses.promises(self.filling, self.tolerances, reached, forward)
+            promises = self.witnesses.promises(
+                self.filling, self.tolerances, reached, forward, self.tasks.counts.tolist()
+            )
         self.clock, self.aside = 0, None
         return Ended(self.last_duals, counts, missed, changes, note, promises)
 
@@ -229,6 +231,7 @@ class PrimalDual(Alternation):
                 **own,
                 **self.tolerances.state_dict(),
                 "first_seen": self.witnesses.first_seen,
+                "task_samples": self.witnesses.samples,
                 "column_values": self.segments.table,
             },
             "duals": {**self.duals.state_dict(), "history": past, "task_slacks": slacks} if running else {},
@@ -243,6 +246,7 @@ class PrimalDual(Alternation):
         """Take over a state; memory must have taken over its own before."""
         self.tolerances.load_state_dict(state["method"])
         self.witnesses.first_seen = dict(state["method"].get("first_seen", {}))
+        self.witnesses.samples = list(state["method"].get("task_samples", [0] * len(self.tolerances)))
         self.segments.take_table(state["method"].get("column_values", {}))
         self.filling.upgrade([self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))])
         self.begin(0, 1)

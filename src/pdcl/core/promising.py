@@ -61,27 +61,37 @@ class Seen:
 class Witnesses:
     """Which classes were known when each task was learned, and the table of promises.
 
-    first_seen: class → the first task that had it.
+    first_seen: class → the first task that had it. samples: how many each task was learned from, 0 where unknown.
     """
 
     first_seen: dict[str, int] = field(default_factory=dict)
+    samples: list[int] = field(default_factory=list)
 
     def meet(self, task: int, targets: Tensor) -> None:
         """A task with these targets is learned."""
+        self.samples[task:] = [*[0] * (task - len(self.samples)), len(targets)]
         if are_classes(targets):
             for label in targets.unique().tolist():
                 self.first_seen.setdefault(str(label), task)
 
     def promises(
-        self, filling: Filling, tolerances: Tolerances, reached: Reached, forward: Callable[[Any], Tensor]
-    ) -> Promises:
-        """The table after the newest task: a row per past task with a limit, per segment, then one for the newest."""
+        self, filling: Filling, tolerances: Tolerances, reached: Reached, forward: Callable[[Any], Tensor],
+        replayed: list[int],
+    ) -> Promises:  # fmt: skip
+        """The table after the newest task: a row per past task with a limit, per segment, then one for the newest.
+
+        replayed: n_k of the past tasks while the newest was learned.
+        """
         # Here and below: SciPy is imported once there is a table to make.
+        from pdcl.promises.remedies import Held
         from pdcl.promises.verdicts import judge
 
         seen, newest = self._look(filling, forward), len(tolerances) - 1
         limits = [(k, tolerances.of(k)) for k in range(newest)]
-        questions = [self._past(tolerances.name(k), each, k, seen.of(k)) for k, each in limits if each is not None]
+        held = [Held(places, samples) for places, samples in zip(replayed, self.samples, strict=False)]
+        questions = [
+            self._past(tolerances.name(k), each, k, seen.of(k), held=held[k]) for k, each in limits if each is not None
+        ]
         questions += self._segments(filling, newest, seen)
         before = filling.references(newest + 1, [True] * (newest + 1))[:newest]
         limit, stated = self._goal(tolerances, reached, before)

@@ -27,7 +27,7 @@ class Promise:
     within, taken_by_new: errors as shares of the samples, by what was predicted instead (`split_errors`).
     paired: the limit compares with `then`; low and high are then the bounds of the change, added to what was.
     steered: measured on samples that steered training; nothing is certified then.
-    advice: what could be done about it, in the words of who asked.
+    advice: what could be done about it: where it is BROKEN the numbers of `remedies`, before them the words of who asked.
     """
 
     task: str

@@ -35,6 +35,7 @@ from pdcl.promises.promise import (
     UNDECIDED,
     Promise,
 )
+from pdcl.promises.remedies import Held, remedies
 from pdcl.promises.split import Split
 from pdcl.promises.table import Promises
 
@@ -43,7 +44,8 @@ from pdcl.promises.table import Promises
 class Question:
     """Does `task` keep `limit`? then, now: an outcome per sample (1 where it is wrong, or its loss), [n] each, in the
     same order; then may be left out where the limit is absolute. stated: whether a user wrote the limit. clip: losses
-    count up to here. come: whether any sample of it has come so far. The other fields stand in the row as they are.
+    count up to here. come: whether any sample of it has come so far. held: of a task's memory, for advice where its
+    limit is broken. The other fields stand in the row as they are.
     """
 
     task: str
@@ -57,6 +59,7 @@ class Question:
     advice: Sequence[str] = ()
     clip: float = CLIP
     come: bool = True
+    held: Held | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -118,7 +121,7 @@ def _judged(question: Question, level: float) -> Promise:
         split and split.taken_by_new,
         limit.compares,
         question.steered,
-        tuple(question.advice),
+        (*question.advice, *(remedies(limit, found, question.held) if found and verdict == BROKEN else ())),
     )
 
 

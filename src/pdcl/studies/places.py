@@ -12,53 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from pdcl.duality.limits import as_limits
 from pdcl.duality.tolerance import Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.catalog import method
+from pdcl.promises.places import Curve, fit
 from pdcl.running.options import resolve
 from pdcl.running.result import Result
 from pdcl.running.run import run
 from pdcl.streams.task import Stream
 
-POWER = 0.6
 # The joint objective over an evenly divided memory, whatever a stream's table says of duals and limits.
 EVEN: dict[str, Any] = {"tolerance": None, "guard": 0, "witness": 0, "base": 1.0, "drift": 0.3}
-
-
-@dataclass(frozen=True)
-class Curve:
-    """error(n) = a + c · n^(-0.6), through `points` of (places, error). off: the largest distance from one of them."""
-
-    a: float
-    c: float
-    off: float
-    points: tuple[tuple[float, float], ...]
-
-    @property
-    def falls(self) -> bool:
-        """Whether more places gave less error at all."""
-        return self.c > 0
-
-    def places(self, error: float) -> float | None:
-        """The smallest n with error(n) ≤ error; None where no n is enough, or none can be told.
-
-        >>> round(Curve(0.02, 1.0, 0.0, ()).places(0.07))
-        147
-        """
-        if not self.falls:
-            return min(n for n, _ in self.points) if all(found <= error for _, found in self.points) else None
-        return (self.c / (error - self.a)) ** (1 / POWER) if error > self.a else None
-
-
-def fit(points: Sequence[tuple[float, float]]) -> Curve:
-    """Least squares through (places, error)."""
-    n, errors = (np.asarray(column, dtype=float) for column in zip(*points, strict=True))
-    shape = np.stack([np.ones_like(n), n**-POWER], axis=1)
-    (a, c), _ = nnls(shape, errors)
-    return Curve(float(a), float(c), float(np.abs(shape @ [a, c] - errors).max()), tuple(points))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""What could be done about a broken limit, with the numbers: more places in memory, or a looser limit."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from pdcl.promises.intervals import Interval
+from pdcl.promises.limit import Limit
+from pdcl.promises.places import fit
+
+# A float that should be a whole number of tenths must not be rounded up to the next one.
+SLIVER = 1e-9
+
+
+class Held(NamedTuple):
+    """places: samples of a task that were replayed while the newest was learned. samples: it was learned from."""
+
+    places: int
+    samples: int
+
+
+def remedies(limit: Limit, found: Interval, held: Held | None) -> tuple[str, ...]:
+    """Advice for one broken row."""
+    said = [_more_memory(found, held) if held is not None and limit.unit == "error" else "", _looser(limit, found)]
+    return tuple(each for each in said if each)
+
+
+def _more_memory(found: Interval, held: Held) -> str:
+    """Places that the limit needs, by the curve through two points: what was replayed, and all that it was learned from.
+
+    The task's error with all of its samples is taken to be what it was then, so this is the least that is needed.
+    """
+    if found.then is None or not 0 < held.places < held.samples:
+        return ""
+    if found.then > found.limit:
+        return f"more memory won't do (all {held.samples:,} samples of it gave {100 * found.then:.1f} %)"
+    wanted = fit([(held.places, found.now), (held.samples, found.then)]).places(found.limit) or math.inf
+    return f"more memory (at least {math.ceil(min(wanted, held.samples)):,} places for it; it had {held.places:,})"
+
+
+def _looser(limit: Limit, found: Interval) -> str:
+    """The strictest limit of the same kind that these samples show to be kept; nothing for a multiple of what was."""
+    if limit.rise is not None and found.then is not None:
+        text = f"+{_tenths(found.high - found.then)}pt"
+    elif limit.factor is not None:
+        return ""
+    else:
+        text = f"{_tenths(found.high)}%" if limit.unit == "error" else f"{math.ceil(1000 * found.high) / 1000:g}"
+    return f"looser limit ({text} would be kept)"
+
+
+def _tenths(share: float) -> str:
+    """A share as percent, rounded up to a tenth."""
+    return f"{math.ceil(1000 * share - SLIVER) / 10:g}"
