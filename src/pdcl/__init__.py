@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pdcl.training.learner import Step as Step
     from pdcl.verdict.gate import gate as gate
     from pdcl.verdict.prices import prices as prices
+    from pdcl.verdict.rolling_back import rollback as rollback
+    from pdcl.verdict.updating import update as update
 
 _HOMES = {
     "Batch": "training.batches",
@@ -63,9 +65,11 @@ _HOMES = {
     "register": "learners.catalog",
     "register_rule": "duality.rules",
     "register_stream": "streams.catalog",
+    "rollback": "verdict.rolling_back",
     "run": "running.run",
     "split": "streams.class_split",
     "stream": "streams.catalog:load",
+    "update": "verdict.updating",
 }
 
 __all__ = sorted(_HOMES)

@@ -12,6 +12,8 @@ import sys
 import sklearn.datasets  # noqa: F401
 import torch
 
+import pdcl.cli.update
+import pdcl.verdict.updating  # noqa: F401
 from pdcl.cli import main
 
 torch.set_num_threads(1)

@@ -117,3 +117,67 @@ def test_a_plan_counts_with_the_looks_that_the_ledger_fixed(tmp_path, capsys):
     assert main([*words, "--looks", "3"]) != 0
     assert "fixed looks=12" in capsys.readouterr().err
     assert len([json.loads(line) for line in read_audit(place).place.read_text().splitlines()]) == 2
+
+
+@pytest.fixture
+def looked_at(learner, tmp_path):
+    """A saved model, gated once on an audit set on disk, with evidence."""
+    learner.save(tmp_path / "model")
+    place = tmp_path / "audit"
+    place.mkdir()
+    np.savez(place / "samples.npz", **audited(*BOTH))
+    pdcl.gate(tmp_path / "model", place, max_error=0.9, looks=3, evidence=tmp_path / "evidence" / "one")
+    return tmp_path
+
+
+def lost(ledger, how):
+    whole = ledger.read_bytes()
+    if how == "deleted":
+        ledger.unlink()
+    else:
+        ledger.write_bytes({"emptied": b"", "cut": whole[: whole[:-1].rindex(b"\n") + 1]}[how])
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied", "cut"])
+def test_a_ledger_that_lost_looks_which_the_model_knows_of_is_refused(how, looked_at):
+    lost(looked_at / "audit" / "ledger.jsonl", how)
+    with pytest.raises(LedgerError, match="cut, emptied or replaced"):
+        pdcl.gate(looked_at / "model", looked_at / "audit", max_error=0.8)
+    assert main(["gate", str(looked_at / "model"), "--audit", str(looked_at / "audit"), "--max-error", "0.8"]) == 3
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied", "cut"])
+def test_or_which_evidence_beside_the_new_one_knows_of(how, looked_at, learner):
+    lost(looked_at / "audit" / "ledger.jsonl", how)
+    (looked_at / "model" / "looks.json").unlink()
+    with pytest.raises(LedgerError, match="cut, emptied or replaced"):
+        pdcl.gate(looked_at / "model", looked_at / "audit", max_error=0.8, evidence=looked_at / "evidence" / "two")
+
+
+def test_a_ledger_that_is_whole_goes_on_and_other_audit_data_begins_anew(looked_at):
+    assert pdcl.gate(looked_at / "model", looked_at / "audit", max_error=0.8).look.number == 2
+    other = looked_at / "other"
+    other.mkdir()
+    fresh = audited(*BOTH)
+    np.savez(other / "samples.npz", **{**fresh, "x": fresh["x"] + np.float32(0.01)})
+    assert pdcl.gate(looked_at / "model", other, max_error=0.8).look.number == 1
+
+
+def test_reordered_rows_are_the_same_audit_set_on_disk(looked_at):
+    order = np.random.default_rng(0).permutation(600)
+    mixed = {name: values[order] for name, values in audited(*BOTH).items()}
+    np.savez(looked_at / "audit" / "samples.npz", **mixed)
+    assert pdcl.gate(looked_at / "model", looked_at / "audit", max_error=0.9).look.repeated
+
+
+def test_advice_counts_what_memory_holds_of_the_group_or_nothing(learner, tmp_path):
+    audit = audited(*BOTH)
+    audit["y"] = np.where(audit["y"] == "owl", "hen", np.where(audit["y"] == "hen", "owl", audit["y"]))
+    audit["site"] = np.where(audit["task"] == "feb", "north", "south")
+    held = {k: int((learner.store["task"] == k).sum()) for k in (0, 1)}
+    by_task = pdcl.gate(learner, audit, max_error=0.1, by="task", ledger=tmp_path / "t")
+    said = " ".join(line for lines in by_task.levers.values() for line in lines)
+    assert f"memory holds {held[1]} of its samples" in said
+    by_site = pdcl.gate(learner, audit, max_error=0.1, by="site", ledger=tmp_path / "s")
+    assert by_site.levers
+    assert "memory holds" not in " ".join(line for lines in by_site.levers.values() for line in lines)

@@ -24,6 +24,8 @@ VERBS = {
     "tolerance": "measure what a stream's tasks can reach, and propose tolerances",
     "whatif": "re-solve a run's last task at other tolerances: did the price hold?",
     "gate": "does a model keep its limits? PASS, FAIL or UNDECIDED, with known confidence",
+    "update": "learn a month's data, and use the updated model only if it passes the gate",
+    "rollback": "put the state before the newest update back in use",
 }
 FAILED = 1
 # Not 2: a misspelt `gate` must not look like one of its answers.

@@ -7,32 +7,41 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 
 REFUSED, BROKEN, INTERRUPTED = 3, 4, 130
 
 
 def main(argv: list[str]) -> int:
-    try:
+    def judge() -> int:
         # Inside the guard, since an import may fail too.
         from pdcl.cli.gate_command import judge
 
-        code = judge(argv)
+        return judge(argv)
+
+    return guarded("gate", judge)
+
+
+def guarded(verb: str, work: Callable[[], int]) -> int:
+    """The exit code of `work`; any failure has a code that is no answer."""
+    try:
+        code = work()
         sys.stdout.flush()
         return code
     except SystemExit as stop:
         return 0 if stop.code in (None, 0) else REFUSED
     except KeyboardInterrupt:
-        print("pdcl gate: interrupted", file=sys.stderr)
+        print(f"pdcl {verb}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BaseException as error:
-        return _failed(error)
+        return _failed(verb, error)
 
 
-def _failed(error: BaseException) -> int:
+def _failed(verb: str, error: BaseException) -> int:
     from pdcl.errors import PdclError
 
     if isinstance(error, PdclError):
-        print(f"pdcl gate: {error}", file=sys.stderr)
+        print(f"pdcl {verb}: {error}", file=sys.stderr)
         return REFUSED
     traceback.print_exception(error)
     return BROKEN

@@ -45,11 +45,12 @@ class Aside:
 
 @dataclass(frozen=True)
 class Planned:
-    """`rest` to learn from, and the audit set as it will be once it is written."""
+    """`rest` to learn from, the audit set as it will be once it is written, and what is `new` in it."""
 
     rest: Samples
     about: Aside
     arrays: dict[str, Column]
+    new: dict[str, Column]
 
     def whole(self) -> Audit:
         """The audit set as it will be."""
@@ -95,12 +96,12 @@ def plan_aside(
         columns["group"] = np.asarray([str(group) for group in chosen.groups.tolist()])
     columns |= {name: np.asarray([str(value) for value in values]) for name, values in chosen.columns.items()}
     new = {"x": x.numpy(), "y": chosen.targets, **columns}
-    arrays = new if held is None else _extended(held, new)
+    arrays = new if held is None else extended(held, new)
     own = int((arrays["task"].astype(str) == task).sum())
     units = own if chosen.groups is None else len(np.unique(chosen.groups))
     certifies = 1 - LEVEL ** (1 / units) if units else 1.0
     about = Aside(str(path), own, len(arrays["task"]), budget, certifies)
-    return Planned(rest, about, arrays)
+    return Planned(rest, about, arrays, new)
 
 
 def _room(held: Audit | None, task: str, budget: int | None, path: Path) -> int | None:
@@ -147,7 +148,8 @@ def _inputs(samples: Samples) -> Tensor:
     return torch.stack([inputs_of(inputs[row][0]) for row in range(len(samples))])
 
 
-def _extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
+def extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
+    """An audit set with more samples; those that it holds already stay as they are."""
     old = {"x": held.x.numpy(), "y": column(held.y), **held.columns}
     if old.keys() != new.keys():
         raise BadData(f"audit set {held.name} has columns {sorted(old)}, the new samples have {sorted(new)}")

@@ -9,12 +9,13 @@ from pdcl.lifelong.feasible import Chosen
 from pdcl.promises.table import Promises
 
 LEARNED, ADOPTED, REBASED, ROLLED_BACK = "learned", "adopted", "rebased", "rolled back"
+REFUSED, FORGOTTEN = "refused", "forgotten"
 
 
 class Entry(dict[str, Any]):
     """An entry of the lineage, as a dict: task, name, how, when, samples, classes, settings, result, data.
 
-    how: learned, adopted, rebased, or rolled back.
+    how: learned, adopted, rebased, rolled back, refused (an update that the gate didn't let pass), or forgotten.
     """
 
     @property

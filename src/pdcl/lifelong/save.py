@@ -36,8 +36,12 @@ DTYPES = {str(d).removeprefix("torch."): d for d in (
 )}  # fmt: skip
 
 
-def save(learner: Learner, path: Path) -> Path:
-    """Write the directory, whole; the state before it stays in `previous/`."""
+def save(learner: Learner, path: Path, state_id: str | None = None, amend: bool = False) -> Path:
+    """Write the directory, whole; the state before it stays in `previous/`.
+
+    amend: only the lineage says something new, so the state takes the place of the one before it. state_id: how this
+    state is known, where that has to be known beforehand.
+    """
     if learner.spec is None:
         raise UsageError("this learner has learned nothing yet, so there is nothing to save; call learn(x, y) first")
     learner.check_finite()
@@ -46,12 +50,16 @@ def save(learner: Learner, path: Path) -> Path:
     with Lock(path):
         vault = Vault(path, KIND)
         _check_own(learner, vault)
-        state_id = secrets.token_hex(8)
+        state_id = state_id or new_state_id()
         # It stays there if writing fails: the state may be in place already, and must be known as this learner's own.
         learner.lineage.settle().states.append(state_id)
-        vault.write(as_parts(_state(learner), APART), {"state": state_id, "tasks": learner.tasks_learned})
+        vault.write(as_parts(_state(learner), APART), {"state": state_id, "tasks": learner.tasks_learned}, amend)
         _write_card(learner, path)
     return path
+
+
+def new_state_id() -> str:
+    return secrets.token_hex(8)
 
 
 def _write_card(learner: Learner, path: Path) -> None:

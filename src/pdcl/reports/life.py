@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import PdclError
-from pdcl.lifelong.entry import REBASED, ROLLED_BACK, newest_promises, promises_of
+from pdcl.lifelong.entry import REBASED, REFUSED, ROLLED_BACK, newest_promises, promises_of
 from pdcl.lifelong.save import KIND
 from pdcl.promises.promise import NEW, Promise
 from pdcl.records import schema
@@ -20,6 +20,7 @@ from pdcl.storage.serialize import from_parts, json_in
 from pdcl.storage.vault import MANIFEST, Vault
 
 LARGEST = 2**20
+NAMES = {"drop": "against the model in use", "since": "since it was learned", "miss": "missed", "alarm": "false alarms"}
 
 
 def is_model(path: Path) -> bool:
@@ -45,6 +46,7 @@ def life(path: Path, title: str | None = None) -> str:
         "method": str(state["model"]["learner"]),
         "classes": len(state["model"]["spec"]["labels"]),
         "updates": [_update(entry) for entry in entries],
+        "gates": [row for number, entry in enumerate(entries) for row in _gate_rows(number, entry)],
         "tasks": _tasks(entries),
         "newest": None if newest is None else shown(newest),
     }
@@ -61,6 +63,10 @@ def _update(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _note(entry: dict[str, Any]) -> str:
     result = entry["result"]
+    if entry["how"] == ROLLED_BACK and "undone" in result:
+        return f"Rolled back: {result['why']}"
+    if result.get("update"):
+        return str(result["update"]["why"])
     if entry["how"] == REBASED:
         old, new = (_written(result[key], result["unit"]) for key in ("old", "new"))
         return f"limit {result['limit']}: at most {old} before, {new} from now on"
@@ -69,6 +75,26 @@ def _note(entry: dict[str, Any]) -> str:
         return ""
     counts = Counter(row.verdict for row in table)
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+
+
+def _gate_rows(number: int, entry: dict[str, Any]) -> list[list[str]]:
+    """What the gate said about an update, group by group: limit, before, now, drop and verdict."""
+    record = entry["result"].get("update") or {}
+    if entry["how"] == ROLLED_BACK:
+        return []
+    return [
+        [str(number + 1), str(entry["name"]), *_gate_row(row), str(row["verdict"])] for row in record.get("rows", [])
+    ]
+
+
+def _gate_row(row: dict[str, Any]) -> list[str]:
+    kind = str(row["criterion"])
+    unit = "loss" if kind == "loss" else "error"
+    named = f"{row['group']}, {NAMES.get(kind, kind)}"
+    if kind in ("drop", "since"):
+        points = [f"{100 * row[key]:+.1f} pt" for key in ("limit", "estimate")]
+        return [named, points[0], _written(row["before"], unit), _written(row["now"], unit), points[1]]
+    return [named, _written(row["limit"], unit), "–", _written(row["estimate"], unit), "–"]
 
 
 def _written(value: float | None, unit: str) -> str:
@@ -83,7 +109,7 @@ def _tasks(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for update, entry in enumerate(entries):
         met: Counter[str] = Counter()
-        for row in () if entry["how"] == ROLLED_BACK else promises_of(entry) or ():
+        for row in () if entry["how"] in (ROLLED_BACK, REFUSED) else promises_of(entry) or ():
             key = (row.task, met[row.task])
             met[row.task] += 1
             about = found.setdefault(key, {"name": row.task, "unit": row.unit, "points": []})

@@ -25,6 +25,8 @@ from pdcl.storage.serialize import BadState, json_bytes, json_in
 
 MANIFEST = "manifest.json"
 NEXT, READY, PREVIOUS = ".next", ".ready", "previous"
+# In what is said about a state that replaces the one before it, instead of retiring it.
+AMENDS = "amends"
 FORMAT = 2
 # Format 1 lacks what a reservoir has decided ahead. A model goes on without; a run wouldn't go on to the same result.
 OLDER = {"model": (1,)}
@@ -51,9 +53,12 @@ class Vault:
     def __init__(self, path: str | Path, kind: str) -> None:
         self.path, self.kind = Path(path), kind
 
-    def write(self, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
-        """Put a new state in place; the one before it goes to `previous/`."""
-        self._put(parts, about)
+    def write(self, parts: Mapping[str, bytes], about: Mapping[str, Any], amend: bool = False) -> None:
+        """Put a new state in place; the one before it goes to `previous/`.
+
+        amend: it takes the place of the one before it, and what lies in `previous/` stays.
+        """
+        self._put(parts, {**about, **({AMENDS: True} if amend else {})})
         try:
             disk.sync_directory(self.path)
             self._settle()
@@ -176,11 +181,12 @@ class Vault:
             disk.remove_tree(ready)
             return
         try:
-            parts = list(self._manifest(ready / MANIFEST)["parts"])
+            manifest = self._manifest(ready / MANIFEST)
         except Damaged:
             disk.move_aside(ready)
             return
-        if (self.path / MANIFEST).is_file():
+        parts = list(manifest["parts"])
+        if (self.path / MANIFEST).is_file() and not manifest["about"].get(AMENDS):
             if old.is_symlink() or (old / MANIFEST).exists():
                 # Without its manifest it is half of the state that is being retired, left by a crash.
                 disk.remove_tree(old)

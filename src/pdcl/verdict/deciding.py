@@ -42,15 +42,15 @@ def passes(above: Floats, level: float) -> Mask:
 
 @dataclass(frozen=True)
 class Row:
-    """One question: does `group` keep `limit`? `task` is whose memory and dual the levers speak of."""
+    """One question: does `group` keep `limit`? before, now: the two error rates, where the limit is on a drop."""
 
     criterion: str
     group: str
     limit: float
     estimate: Estimate
     samples: int
-    task: int | None = None
-    label: int | None = None
+    before: float | None = None
+    now: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ class Judged:
     loosest: float
     needed: int | None
     method: str
+    before: float | None = None
+    now: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         return dict(self.__dict__)
@@ -123,6 +125,8 @@ def _judged(row: Row, verdict: str, alone: bool, p: tuple[float, float], level: 
         estimate.upper(level),
         _needed(row, level, share) if verdict == UNDECIDED else None,
         estimate.method,
+        row.before,
+        row.now,
     )
 
 

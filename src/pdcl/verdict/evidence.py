@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pdcl.errors import PdclError, UsageError
-from pdcl.storage.disk import read_regular, reported, write_whole
+from pdcl.storage.disk import move, read_regular, remove_tree, reported, sync, write
 from pdcl.streams.samples import Column
 from pdcl.verdict.advice import labels_of
 from pdcl.verdict.criteria import Asked
@@ -55,10 +55,22 @@ def write_evidence(case: Case, verdict: Verdict, ledger: Ledger, place: str | Pa
         parts["samples.npz"] = _packed({"x": audit.x.numpy(), "y": audit.y, **audit.columns})
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
     with reported(path):
-        path.mkdir(parents=True, exist_ok=True)
-        for name, content in {**parts, MANIFEST: _json(hashes)}.items():
-            write_whole(path / name, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _place_whole(path, {**parts, MANIFEST: _json(hashes)})
     return path
+
+
+def _place_whole(path: Path, parts: dict[str, bytes]) -> None:
+    """All files at once: a reader sees no evidence, or all of it."""
+    fresh = path.with_name(f".{path.name}.tmp")
+    remove_tree(fresh)
+    fresh.mkdir()
+    for name, content in parts.items():
+        write(fresh / name, content)
+    sync(fresh / name for name in parts)
+    if path.exists():
+        path.rmdir()
+    move(fresh, path)
 
 
 def check_place(path: Path) -> None:

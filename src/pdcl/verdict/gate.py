@@ -27,6 +27,7 @@ from pdcl.verdict.leakage import check_unseen
 from pdcl.verdict.ledger import Ledger
 from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows, stored_then
 from pdcl.verdict.outcome import Verdict
+from pdcl.verdict.remembering import check_ledger, remember
 
 # What stands for groups that are no column of the audit set.
 GIVEN = "given"
@@ -81,11 +82,14 @@ def gate(
     command = ""
     if not isinstance(model, Learner) and not isinstance(against, Learner) and named != GIVEN:
         command = case.asked.command(str(model), examined.name, None if against is None else str(against))
-    verdict = case.judged(Ledger(ledger or examined.place), confidence, looks, command)
+    book, saved = Ledger(ledger or examined.place), None if isinstance(model, Learner) else Path(model)
+    check_ledger(book, case.audit, learner, saved, None if evidence is None else Path(evidence))
+    verdict = case.judged(book, confidence, looks, command)
+    remember(saved, book, case.question["audit"])
     if evidence is not None:
         from pdcl.verdict.evidence import write_evidence
 
-        write_evidence(case, verdict, Ledger(ledger or examined.place), evidence, samples)
+        write_evidence(case, verdict, book, evidence, samples)
     return verdict
 
 
@@ -157,7 +161,7 @@ class Case:
     @cached_property
     def unseen(self) -> list[str]:
         """Tasks, or classes, that the model learned and this question asks about, without any audit sample."""
-        entries, found = self.learner.lineage.entries, list[str]()
+        entries, found = self.learner.lineage.tasks, list[str]()
         if self.asked.by == "task":
             there = {str(value) for value in self.audit.column("task", "by=task").tolist()}
             found += [f"task {entry['name']}" for entry in entries if str(entry["name"]) not in there]

@@ -71,7 +71,8 @@ def rows(
             mask = whole & stored_then(found) if criterion.kind == "since" else whole
             if mask.any():
                 estimate = _estimate(found, criterion, name, labels, mask, clusters)
-                made.append(Row(criterion.kind, name, criterion.of(name), estimate, int(mask.sum())))
+                rates = _rates(found, criterion, mask)
+                made.append(Row(criterion.kind, name, criterion.of(name), estimate, int(mask.sum()), *rates))
     _check_special(criteria, made)
     if not made:
         raise UsageError(
@@ -84,6 +85,14 @@ def rows(
 def stored_then(found: Outcomes) -> Column:
     """Which samples have an outcome of the time when their task was learned."""
     return np.zeros(len(found.loss), dtype=bool) if found.then is None else ~np.isnan(found.then)
+
+
+def _rates(found: Outcomes, criterion: Criterion, mask: Column) -> tuple[float | None, float | None]:
+    """The error rate before and now, over samples, where the two are compared."""
+    before = {"drop": found.old, "since": found.then}.get(criterion.kind)
+    if before is None or found.error is None:
+        return None, None
+    return float(before[mask].mean()), float(found.error[mask].mean())
 
 
 def _estimate(

@@ -34,7 +34,11 @@
       pdcl.table(["update", "task", "how", "when (UTC)", "samples", "test score", "limits"], life.updates.map((update, k) =>
         [String(k + 1), update.name, update.how, update.when, update.samples ? String(update.samples) : "–", pdcl.number(update.score), update.note || "–"]), "Updates"))));
 
-  document.getElementById("app").append(header, el("main", { id: "main" }, finding, now, over, updates),
+  const gates = life.gates.length ? el("section", { "aria-labelledby": "gates" }, el("h2", { id: "gates", text: "What the gate said" }),
+    el("div", { class: "card wide", "data-chart": "gates" }, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Gate, table" },
+      pdcl.table(["update", "task", "group", "limit", "before", "now", "drop", "verdict"], life.gates, "What the gate said")))) : null;
+
+  document.getElementById("app").append(header, el("main", { id: "main" }, finding, now, over, updates, gates),
     el("footer", { text: "Made by pdcl. Everything here is in this one file; nothing is loaded from elsewhere." }));
   for (const card of cards) card.update(life);
   document.documentElement.dataset.ready = "yes";

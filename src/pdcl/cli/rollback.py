@@ -1,0 +1,35 @@
+"""`pdcl rollback MODEL`: the state before the newest update, again in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass
+class Rollback:
+    """Put the state before the newest update back in use. What was in use goes to MODEL/previous."""
+
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Where the model is saved."""
+
+    why: str = ""
+    """A reason, for the lineage."""
+
+    network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None
+    """Function that builds the model's own network."""
+
+
+def main(argv: list[str]) -> int:
+    asked = tyro.cli(Rollback, args=argv, prog="pdcl rollback")
+    from pdcl.cli.building import own_network
+    from pdcl.verdict.rolling_back import rollback
+
+    handed = {} if asked.network is None else {"network": own_network(asked.network)}
+    entry = rollback(asked.model, why=asked.why, **handed)
+    print(f"{asked.model}: {entry['name']} is rolled back; {entry['task']} tasks are in use")
+    print(f"next: pdcl report {asked.model}")
+    return 0

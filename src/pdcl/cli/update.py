@@ -1,0 +1,94 @@
+"""`pdcl update MODEL`: a month's data learned, gated, and promoted or not, as one step.
+
+0 promoted   1 refused: a limit is broken   2 refused: the data can't tell   3 a wrong option or file   4 a defect
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from pdcl.cli.gate import guarded
+
+ABOUT = """Learn new data, and use the updated model only if it passes the gate: promoted (exit 0), or the old one stays
+(exit 1: a limit is broken; 2: the audit data can't tell).
+
+  pdcl update model/ --data 2026-12.npz --name 2026-12 --audit audit/ --max-drop 0.02 --looks 12
+
+Made again with the same name and data it gives the same answer; interrupted anywhere, it goes on where it was."""
+
+
+@dataclass
+class Options:
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Where the model is saved."""
+    data: Annotated[Path, tyro.conf.arg(metavar="DIR|FILE.npz")]
+    """The new data: arrays x and y, and one more per column."""
+    name: str
+    """What the new task is called, such as 2026-12."""
+    audit: Annotated[Path, tyro.conf.arg(metavar="DIR")]
+    """The audit set; part of the new data is set aside there before anything is learned."""
+    max_drop: float | None = None
+    """Limit on how much an error rate rises, against the model in use and since each task was learned: 0.02."""
+    max_error: float | None = None
+    """Limit on the error rate of every group."""
+    max_loss: float | None = None
+    """Limit on the mean clipped loss."""
+    min_sensitivity: float | None = None
+    """Limit from below on the sensitivity of every class."""
+    min_specificity: float | None = None
+    """Limit from below on the specificity of every class."""
+    limit: Annotated[tuple[str, ...], tyro.conf.arg(metavar="GROUP=VALUE ...")] = ()
+    """Limits of groups that have their own."""
+    by: Annotated[str, tyro.conf.arg(metavar="task|class|COLUMN|all")] = "auto"
+    """What the groups are; auto: task."""
+    groups: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    """Column of the data whose samples are not independent: patient, speaker."""
+    confidence: float | None = None
+    """Of all planned looks together (0.95); fixed at the first look."""
+    looks: int | None = None
+    """How many looks the audit set will ever get (1); fixed at the first look."""
+    audit_share: float = 0.1
+    """Part of the new data that is set aside; 0 where the audit set is complete."""
+    audit_budget: int | None = None
+    """The most samples that the audit set may hold."""
+    tolerance: str | None = None
+    """Limit of the new task from now on, such as +2pt."""
+    epochs: int | None = None
+    """Passes over the new data; by its size otherwise."""
+    batch: int | None = None
+    """Batch size; by the size of the data otherwise."""
+    evidence: Path | None = None
+    """New directory for all that the verdict rests on."""
+    samples: bool = True
+    """Keep the audit samples in the evidence; --no-samples leaves their content out."""
+    again: bool = False
+    """Decide anew what was refused or rolled back; it takes a look."""
+    network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None
+    """Function that builds the model's own network."""
+
+
+def main(argv: list[str]) -> int:
+    return guarded("update", lambda: _updated(argv))
+
+
+def _updated(argv: list[str]) -> int:
+    config = (tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff)
+    asked = tyro.cli(Options, args=argv, prog="pdcl update", description=ABOUT, config=config)
+    from pdcl.cli.building import own_network
+    from pdcl.cli.gate_command import limits
+    from pdcl.verdict.output import show
+    from pdcl.verdict.updating import update
+
+    options = {name: value for name, value in vars(asked).items() if name not in ("model", "data", "limit", "network")}
+    handed = {} if asked.network is None else {"network": own_network(asked.network)}
+    made = update(asked.model, asked.data, limits=limits(asked.limit) or None, **options, **handed)
+    if made.verdict is not None:
+        show(made.verdict)
+        print()
+    print(made)
+    print(f"next: pdcl report {asked.model}" + ("" if not made else f", or back: pdcl rollback {asked.model}"))
+    return made.exit_code

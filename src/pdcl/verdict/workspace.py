@@ -1,0 +1,129 @@
+"""Where an update happens, inside the model's directory and out of its readers' sight: `.update/`.
+
+candidate/    the updated model, saved before the gate looks at it: after a crash the same candidate is judged, so that
+              the look counts once
+aside.npz     audit samples of the new task
+todo.json     what remains to be done to the audit set once the model has a certain state. Saving that state is the one
+              step that decides; whatever was to follow it is done by the next call
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from io import BytesIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from pdcl.errors import StateError
+from pdcl.lifelong.audit_split import extended
+from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.save import KIND
+from pdcl.running.load import load
+from pdcl.storage.disk import own_directory, read_regular, remove_tree, reported, write_whole
+from pdcl.storage.locking import Lock
+from pdcl.storage.serialize import from_parts
+from pdcl.storage.vault import MANIFEST, Vault
+from pdcl.streams.audits import SAMPLES, read_audit
+from pdcl.streams.samples import Column
+
+NAME, CANDIDATE, ASIDE, TODO = ".update", "candidate", "aside.npz", "todo.json"
+
+
+class Workspace:
+    """`with Workspace(model) as work: …`: one update, rollback or erasure at a time."""
+
+    def __init__(self, model: Path) -> None:
+        self.model, self.place = model, model / NAME
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        if not Vault(self.model, KIND).exists():
+            raise StateError(
+                f"{self.model} holds no model; make the first one with learner.learn(…) and learner.save(…)", self.model
+            )
+        with reported(self.place):
+            own_directory(self.place)
+        self._open.enter_context(Lock(self.place))
+        self.finish()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def candidate(self, key: str, handed: dict[str, Any]) -> Learner | None:
+        """The candidate that an interrupted update with this key has left; any other one is removed."""
+        place = self.place / CANDIDATE
+        if (place / MANIFEST).is_file():
+            found = load(place, **handed)
+            if found.lineage.entries[-1]["result"].get("update", {}).get("key") == key:
+                return found
+        self.clear()
+        return None
+
+    def keep(self, candidate: Learner) -> None:
+        candidate.save(self.place / CANDIDATE)
+
+    def clear(self) -> None:
+        with reported(self.place):
+            # The plan first: without it nothing here means anything.
+            for name in (TODO, ASIDE):
+                (self.place / name).unlink(missing_ok=True)
+            remove_tree(self.place / CANDIDATE)
+
+    def plan(
+        self, state: str, audit: Path, add: dict[str, Column] | None = None, remove: list[str] | None = None
+    ) -> None:
+        """What to do to the audit set once the model has this state."""
+        with reported(self.place):
+            if add is not None:
+                buffer = BytesIO()
+                np.savez_compressed(buffer, allow_pickle=False, **add)
+                write_whole(self.place / ASIDE, buffer.getvalue())
+            todo = {"state": state, "audit": str(audit), "add": add is not None, "remove": remove or []}
+            write_whole(self.place / TODO, json.dumps(todo).encode())
+
+    def finish(self) -> None:
+        """Do what an earlier call planned, if the model has the state that it was planned for."""
+        if not (self.place / TODO).is_file():
+            return
+        todo = json.loads(read_regular(self.place / TODO, 2**20))
+        if todo["state"] in from_parts(Vault(self.model, KIND).read().parts)["lineage"]["states"]:
+            audit = Path(todo["audit"])
+            if todo["remove"]:
+                _without(audit, set(todo["remove"]))
+            if todo["add"]:
+                _with(audit, self.place / ASIDE)
+        self.clear()
+
+
+def _with(audit: Path, aside: Path) -> None:
+    with np.load(aside, allow_pickle=False) as held:
+        new = {name: held[name] for name in held.files}
+    _write(audit, extended(read_audit(audit), new) if (audit / SAMPLES).exists() else new)
+
+
+def _without(audit: Path, tasks: set[str]) -> None:
+    if not (audit / SAMPLES).exists():
+        return
+    held = read_audit(audit)
+    stay = np.asarray([str(task) not in tasks for task in held.columns["task"].tolist()])
+    if stay.any():
+        kept = held.taken(np.flatnonzero(stay))
+        _write(audit, {"x": kept.x.numpy(), "y": kept.y, **kept.columns})
+    else:
+        with reported(audit):
+            (audit / SAMPLES).unlink()
+
+
+def _write(audit: Path, arrays: dict[str, Column]) -> None:
+    buffer = BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    with reported(audit):
+        audit.mkdir(parents=True, exist_ok=True)
+        write_whole(audit / SAMPLES, buffer.getvalue())
