@@ -142,3 +142,44 @@ def test_an_onnx_file_gives_the_same_outputs_for_any_number_of_images(tmp_path: 
     for count in (1, 7):
         (found,) = session.run(None, {session.get_inputs()[0].name: x[:count]})
         assert np.allclose(found, learner.evaluated(torch.as_tensor(x[:count])).numpy(), atol=1e-4)
+
+
+class _Adapted(nn.Module):
+    """A frozen layer, a small one that learns beside it, and a head."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.base = nn.Linear(6, 64).requires_grad_(False)
+            torch.manual_seed(7)
+            self.adapter, self.head = nn.Linear(6, 64), nn.Linear(64, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head((self.base(x) + self.adapter(x)).relu())  # type: ignore[no-any-return]
+
+
+def test_frozen_parameters_can_be_left_out_and_come_back_with_the_network(tmp_path: Path) -> None:
+    import safetensors.torch
+
+    x = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+    learner = pdcl.learner("er", _Adapted(), memory=10)
+    learner.learn(x, ["a", "b"] * 20, epochs=1)
+    learner.learn(x, ["c", "b"] * 20, epochs=1)
+    learner.save(tmp_path / "small", frozen=False)
+    held = safetensors.torch.load_file(tmp_path / "small" / "network.safetensors")
+    assert set(held) == {"adapter.weight", "adapter.bias", "head.weight", "head.bias"}
+    found = pdcl.load(tmp_path / "small", network=_Adapted())
+    assert found.predict(x).tolist() == learner.predict(x).tolist()
+    assert not found.model.base.weight.requires_grad
+    with pytest.raises(StateError, match="pretrained network that it was made with"):
+        pdcl.load(tmp_path / "small", network=_Adapted(seed=1))
+    whole = pdcl.load(learner.save(tmp_path / "whole"), network=_Adapted(seed=1))
+    assert whole.predict(x).tolist() == learner.predict(x).tolist()
+
+
+def test_leaving_out_what_isn_t_frozen_is_refused(tmp_path: Path) -> None:
+    learner = pdcl.learner("er", "mlp:8", memory=10)
+    learner.learn(torch.zeros(8, 6), [0, 1] * 4, epochs=1)
+    with pytest.raises(UsageError, match="frozen=False has no effect"):
+        learner.save(tmp_path / "model", frozen=False)

@@ -12,8 +12,14 @@ import tyro
 from pdcl.errors import UsageError
 
 # Options that take several kinds of value are written as text on the command line.
-AS_TEXT: dict[str, Any] = {"network": str, "memory": str, "tolerance": str | None}
-NOT_OFFERED = ("objective", "backbone")
+AS_TEXT: dict[str, Any] = {
+    "network": str,
+    "memory": str,
+    "tolerance": str | None,
+    "optimizer": str,
+    "scheduler": str | None,
+}
+NOT_OFFERED = ("objective", "backbone", "class_weights")
 
 
 def explained(kind: type) -> dict[str, str]:

@@ -35,6 +35,8 @@ class AGEM(Rehearsal):
 
     filling: str = "task"
 
+    # A gradient is edited as a whole, before each update.
+    unused: ClassVar[tuple[str, ...]] = ("accumulate",)
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen", "largest")
 
     def __post_init__(self) -> None:
@@ -53,7 +55,7 @@ class AGEM(Rehearsal):
         self.backward(losses)
         if reference is not None:
             self.agree(reference)
-        self.optimiser.step()
+        self.update()
         self.largest = max(self.largest, len(batch))
         if self.filling == "reservoir":
             self.held.add_reservoir(self.generator, **self.rows(batch))

@@ -41,6 +41,8 @@ class EWC(Learner):
     decay: float = 1.0
     fisher: str = "exact"
 
+    # A gradient is edited as a whole, before each update.
+    unused: ClassVar[tuple[str, ...]] = ("accumulate",)
     persistent: ClassVar[tuple[str, ...]] = ("importance", "anchor")
 
     def __post_init__(self) -> None:
@@ -67,7 +69,7 @@ class EWC(Learner):
         self.backward(losses)
         if self.anchor:
             add_pull(self.model, self.importance, self.anchor, self.strength)
-        self.optimiser.step()
+        self.update()
         return Step(losses.detach())
 
     def end(self, task: Task) -> None:

@@ -44,6 +44,8 @@ class GEM(Remembering):
     ridge: float = 1e-3
     filling: str = "task"
 
+    # A gradient is edited as a whole, before each update.
+    unused: ClassVar[tuple[str, ...]] = ("accumulate",)
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
 
     def __post_init__(self) -> None:
@@ -65,7 +67,7 @@ class GEM(Remembering):
             gradient = flat_gradient(self.model)
             if bool((past @ gradient < 0).any()):
                 set_gradient(self.model, combined(past, gradient, self.margin, self.ridge))
-        self.optimiser.step()
+        self.update()
         return Step(losses.detach())
 
     def past_gradients(self, past: int) -> Tensor:

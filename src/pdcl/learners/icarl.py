@@ -34,6 +34,8 @@ BEYOND_ALL = -5.0
 class ICaRL(Remembering):
     """iCaRL: memory holds exemplars, the same number per class, which also define the classes when predicting."""
 
+    # Its loss is its own, without a weight for each sample.
+    unused: ClassVar[tuple[str, ...]] = ("class_weights",)
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen", "past", "seen", "old")
 
     def prepare(self, spec: Spec) -> None:

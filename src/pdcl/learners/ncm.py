@@ -11,7 +11,7 @@ Mensink, Verbeek, Perronnin, Csurka, "Distance-Based Image Classification", TPAM
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -41,14 +41,13 @@ class NCM(Learner):
     network: nn.Module | str = "linear"
 
     persistent: ClassVar[tuple[str, ...]] = ("counts", "means", "fresh")
-    unused: ClassVar[tuple[str, ...]] = ("lr", "optimizer", "weight_decay", "keep_optimizer", "precision", "epochs")
+    unused: ClassVar[tuple[str, ...]] = (
+        "lr", "optimizer", "weight_decay", "keep_optimizer", "scheduler", "clip_norm", "accumulate", "class_weights",
+        "precision", "epochs",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for each in fields(self):
-            if each.name in self.unused and getattr(self, each.name) != each.default:
-                said = f"{each.name}={getattr(self, each.name)!r}"
-                raise UsageError(f"{said} has no effect: {type(self).__name__} trains no network; leave it out")
         for name, reason in self.without_effect({"network": self.network}).items():
             raise UsageError(f"{name}={self.network!r} has no effect {reason}")
         self.network = "linear" if isinstance(self.network, str) else self.network

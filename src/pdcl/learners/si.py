@@ -36,6 +36,8 @@ class SI(Learner):
     damping: float = 1.0
     clip: float = 1.0
 
+    # A gradient is edited as a whole, before each update.
+    unused: ClassVar[tuple[str, ...]] = ("accumulate",)
     persistent: ClassVar[tuple[str, ...]] = ("importance", "anchor", "path")
 
     def __post_init__(self) -> None:
@@ -63,7 +65,7 @@ class SI(Learner):
         add_pull(self.model, self.importance, self.anchor, self.strength)
         if self.clip:
             torch.nn.utils.clip_grad_value_(parameters.values(), self.clip)
-        self.optimiser.step()
+        self.update()
         for name, g in gradient.items():
             self.path[name].addcmul_(g, before[name] - parameters[name].detach())
         return Step(losses.detach())

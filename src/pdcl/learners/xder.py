@@ -62,6 +62,8 @@ class XDER(Rehearsal):
     contrast_replay: int = 64
     views: int = 4
 
+    # Its loss is its own, without a weight for each sample.
+    unused: ClassVar[tuple[str, ...]] = ("class_weights",)
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
     cannot: ClassVar[tuple[str, ...]] = ("unequal", "returning", "grow")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,8 +22,13 @@ CHUNK = 256
 
 def fingerprint(backbone: nn.Module) -> str:
     """sha256 of all parameters and buffers, by name."""
+    return tensors_hash(backbone.state_dict())
+
+
+def tensors_hash(tensors: Mapping[str, Tensor]) -> str:
+    """sha256 of names, shapes and values."""
     digest = hashlib.sha256()
-    for name, value in sorted(backbone.state_dict().items()):
+    for name, value in sorted(tensors.items()):
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
         digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

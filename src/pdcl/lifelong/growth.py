@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from pdcl.errors import UsageError
 from pdcl.networks.heads import widen
+from pdcl.training.optimizers import parameter_names
 from pdcl.trees import Tree, length, take
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def grow_outputs(learner: Learner, outputs: int, probe: Tree, grow: Grow | None 
     assert spec is not None
     before = spec.outputs
     shapes = {name: p.shape for name, p in learner.model.named_parameters()}
+    names = parameter_names(learner.optimiser, learner.model)
     start = starting_output(learner, outputs - before, probe)
     if grow is None:
         name, head = widen(learner.model, outputs, before)
@@ -55,7 +57,7 @@ def grow_outputs(learner: Learner, outputs: int, probe: Tree, grow: Grow | None 
         grow(learner.model, outputs)
     learner.spec = replace(spec, outputs=outputs)
     learner.model.to(learner.place)
-    learner.optimiser = carried_over(learner, shapes)
+    learner.optimiser = carried_over(learner, names, shapes)
     learner.grown(before)
 
 
@@ -79,15 +81,32 @@ def starting_output(learner: Learner, new: int, probe: Tree) -> float:
     return max(LOWEST, math.log(GROWN_LOSS * loss / new) - total)
 
 
-def carried_over(learner: Learner, shapes: dict[str, torch.Size]) -> torch.optim.Optimizer:
-    """A new optimiser with the state of the old one; moments of new rows start at zero."""
+def carried_over(learner: Learner, names: list[str], shapes: dict[str, torch.Size]) -> torch.optim.Optimizer:
+    """A new optimiser with the state of the old one; moments of new rows start at zero.
+
+    names: of the old one's parameters, in the order of its state; shapes: those that parameters had.
+    """
     state, fresh = learner.optimiser.state_dict(), learner.new_optimiser()
-    trained = [(name, p) for name, p in learner.model.named_parameters() if p.requires_grad]
-    for index, (name, p) in enumerate(trained):
-        for key, value in state["state"].get(index, {}).items():
-            if isinstance(value, Tensor) and value.shape == shapes.get(name) and value.shape != p.shape:
-                wide = torch.zeros_like(p)
-                wide[tuple(slice(0, size) for size in value.shape)] = value
-                state["state"][index][key] = wide
-    fresh.load_state_dict(state)
+    place = {name: number for number, name in enumerate(parameter_names(fresh, learner.model))}
+    parameters = dict(learner.model.named_parameters())
+    moved = {}
+    for number, name in enumerate(names):
+        if number in state["state"] and name in place:
+            held = state["state"][number]
+            wide = {key: _widened(value, shapes[name], parameters[name]) for key, value in held.items()}
+            moved[place[name]] = wide
+    groups = fresh.state_dict()["param_groups"]
+    if len(groups) == len(state["param_groups"]):
+        kept = zip(state["param_groups"], groups, strict=True)
+        groups = [{**old, "params": new["params"]} for old, new in kept]
+    fresh.load_state_dict({"state": moved, "param_groups": groups})
     return fresh
+
+
+def _widened(value: Any, before: torch.Size, parameter: nn.Parameter) -> Any:
+    """A moment of a parameter that has grown, zero in the new rows; anything else as it is."""
+    if not isinstance(value, Tensor) or value.shape != before or value.shape == parameter.shape:
+        return value
+    wide = torch.zeros_like(parameter)
+    wide[tuple(slice(0, size) for size in value.shape)] = value
+    return wide

@@ -134,9 +134,13 @@ class Learner(Trainable):
         """The mean score on these samples: accuracy, where there are classes."""
         return predicting.evaluate(self, x, y, collate, batch)
 
-    def save(self, path: str | Path) -> Path:
-        """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten."""
-        return saving.save(self, Path(path))
+    def save(self, path: str | Path, *, frozen: bool = True) -> Path:
+        """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten.
+
+        frozen=False leaves out parameters that don't learn, such as a large model under LoRA: `pdcl.load` then takes
+        them from the network that is handed in, which must have the same ones.
+        """
+        return saving.save(self, Path(path), frozen)
 
     def export(self, path: str | Path) -> Path:
         """Write the network alone, as `m.onnx` or `m.pt2`, checked against torch, with its labels beside it."""

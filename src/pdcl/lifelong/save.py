@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor, nn
 
 from pdcl.duality.tolerance import Tolerance, describe
 from pdcl.errors import StateError, UsageError
+from pdcl.lifelong.backbone import tensors_hash
 from pdcl.lifelong.card import card
 from pdcl.storage.disk import reason, reported, write_whole
 from pdcl.storage.locking import NAME as LOCK
@@ -36,14 +39,15 @@ DTYPES = {str(d).removeprefix("torch."): d for d in (
 )}  # fmt: skip
 
 
-def save(learner: Learner, path: Path, state_id: str | None = None, amend: bool = False) -> Path:
+def save(learner: Learner, path: Path, state_id: str | None = None, amend: bool = False, frozen: bool = True) -> Path:
     """Write the directory, whole; the state before it stays in `previous/`.
 
     amend: only the lineage says something new, so the state takes the place of the one before it. state_id: how this
-    state is known, where that has to be known beforehand.
+    state is known, where that has to be known beforehand. frozen: also what doesn't learn.
     """
     if learner.spec is None:
         raise UsageError("this learner has learned nothing yet, so there is nothing to save; call learn(x, y) first")
+    _check_frozen(learner, frozen)
     learner.check_finite()
     with reported(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -53,7 +57,8 @@ def save(learner: Learner, path: Path, state_id: str | None = None, amend: bool 
         state_id = state_id or new_state_id()
         # It stays there if writing fails: the state may be in place already, and must be known as this learner's own.
         learner.lineage.settle().states.append(state_id)
-        vault.write(as_parts(_state(learner), APART), {"state": state_id, "tasks": learner.tasks_learned}, amend)
+        about = {"state": state_id, "tasks": learner.tasks_learned}
+        vault.write(as_parts(_state(learner, frozen), APART), about, amend)
         _write_card(learner, path)
     return path
 
@@ -81,10 +86,17 @@ def _check_own(learner: Learner, vault: Vault) -> None:
         raise StateError(f"{vault.path} holds something else than a model; save to another directory", vault.path)
 
 
-def _state(learner: Learner) -> dict[str, Any]:
+def _check_frozen(learner: Learner, frozen: bool) -> None:
+    if not frozen and (isinstance(learner.network, str) or not frozen_parameters(learner.model)):
+        raise UsageError("frozen=False has no effect: every parameter of this network learns; leave it out")
+
+
+def _state(learner: Learner, frozen: bool) -> dict[str, Any]:
     own = {f.name: getattr(learner, f.name) for f in fields(learner) if f.init}
     written = {name: _written(value) for name, value in own.items() if _writable(value)}
     assert learner.spec is not None
+    state, left_out = learner.state_dict(), {} if frozen else frozen_parameters(learner.model)
+    state["network"] = {name: value for name, value in state["network"].items() if name not in left_out}
     return {
         "model": {
             "learner": type(learner).__name__,
@@ -94,10 +106,16 @@ def _state(learner: Learner) -> dict[str, Any]:
             "reading": transform_as_json(learner.reading),
             "frozen": [name for name, p in learner.model.named_parameters() if not p.requires_grad],
             "backbone": learner.backbone_hash,
+            **({"left_out": tensors_hash(left_out)} if left_out else {}),
         },
-        "learner": learner.state_dict(),
+        "learner": state,
         "lineage": learner.lineage.state_dict(),
     }
+
+
+def frozen_parameters(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters that don't learn, by name."""
+    return {name: p.detach() for name, p in model.named_parameters() if not p.requires_grad}
 
 
 def _own_transform(learner: Learner) -> list[str]:
@@ -107,12 +125,16 @@ def _own_transform(learner: Learner) -> list[str]:
 
 
 def _writable(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_writable, value.values()))
     if isinstance(value, list | tuple):
         return all(map(_writable, value))
     return value is None or isinstance(value, bool | int | float | str | Tolerance)
 
 
 def _written(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _written(each) for key, each in value.items()}
     return describe(value) if isinstance(value, Tolerance) else value
 
 

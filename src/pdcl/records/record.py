@@ -148,7 +148,8 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     different = [key for key in IDENTITY if old[key] != fresh[key]]
     before, after = _values(old), _values(fresh)
     keys = sorted(before.keys() | after.keys())
-    return different + [key for key in keys if (key in before) != (key in after) or before.get(key) != after.get(key)]
+    # An option that is None does nothing: a run of before it was an option is the same run.
+    return different + [key for key in keys if before.get(key) != after.get(key)]
 
 
 def _values(config: Mapping[str, Any]) -> dict[str, Any]:

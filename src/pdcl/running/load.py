@@ -9,7 +9,7 @@ from torch import nn
 
 from pdcl.errors import StateError, UsageError
 from pdcl.learners.catalog import methods
-from pdcl.lifelong.backbone import unchanged
+from pdcl.lifelong.backbone import tensors_hash, unchanged
 from pdcl.lifelong.entry import newest_promises
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.lineage import Lineage
@@ -37,6 +37,7 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         found: Learner = kind(**effective(kind, options))
         spec = spec_from_json(about["spec"], transform)
         if isinstance(found.network, nn.Module):
+            _complete(found.network, about, state["learner"]["network"])
             _fit_head(found.network, state["learner"]["network"])
         found.prepare(spec)
         _freeze(found, about["frozen"])
@@ -81,6 +82,18 @@ def _class(name: str) -> Any:
         if (target.partition(":")[2] if isinstance(target, str) else target.__name__) == name:
             return method.load()
     raise UsageError(f"no known method is a {name!r}; import what registers it, or hand it in: pdcl.load(…, learner=…)")
+
+
+def _complete(network: nn.Module, about: dict[str, Any], saved: dict[str, Any]) -> None:
+    """Parameters that were left out on saving are those of the network handed in, if they are the very same."""
+    if "left_out" in about:
+        left_out = {name: p.detach() for name, p in network.named_parameters() if name in about["frozen"]}
+        if tensors_hash(left_out) != about["left_out"]:
+            raise UsageError(
+                "it was saved without the parameters that don't learn, and those of the network handed in are others; "
+                "hand in the pretrained network that it was made with"
+            )
+        saved |= left_out
 
 
 def _fit_head(network: nn.Module, saved: dict[str, Any]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 from pdcl.errors import UsageError
@@ -143,10 +145,16 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
     from torch import nn
 
     from pdcl.duality.tolerance import Tolerance, describe
 
     if isinstance(value, nn.Module):
         return getattr(value, "pdcl_reference", repr(value))
+    if isinstance(value, partial):
+        return [plain(value.func), *map(plain, value.args), plain(value.keywords)]
+    if isinstance(value, type | FunctionType):
+        return f"{value.__module__}:{value.__qualname__}"
     return describe(value) if isinstance(value, Tolerance) else getattr(value, "name", repr(value))

@@ -25,6 +25,14 @@ def check_fields(owner: Any) -> None:
         read_limits(owner.tolerance)
 
 
+def check_unused(owner: Any) -> None:
+    """Raise UsageError for a stated option that its class has no use for."""
+    for each in fields(owner):
+        if each.name in owner.unused and getattr(owner, each.name) != each.default:
+            said = f"{each.name}={getattr(owner, each.name)!r}"
+            raise UsageError(f"{said} has no effect on {type(owner).__name__}; leave it out")
+
+
 def _declared(kind: Any) -> set[str]:
     text = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
     return {part.strip() for part in text.split("|")}

@@ -28,12 +28,14 @@ from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Listener, ignore
-from pdcl.training.fields import check_fields
+from pdcl.training.fields import check_fields, check_unused
+from pdcl.training.optimizers import MakeOptimizer, MakeScheduler, check_optimizer, load_optimizer, make_optimizer
 from pdcl.training.placement import autocast, check_placement, device_of
 from pdcl.training.stated import check_enough
+from pdcl.training.updates import Updater, Updates, scaled
+from pdcl.training.weighting import check_weights, weigh_classes
 from pdcl.trees import Tree, call, joined, logits_of, split, to
 
-OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 EVALUATION_BATCH = 1000
 
 
@@ -65,9 +67,14 @@ class Trainable(ABC):
         the command line also PACKAGE.MODULE:FUNCTION that builds one
     seed: of everything random
     lr: η_p, the learning rate
-    optimizer: sgd, adam or adamw
+    optimizer: sgd, adam or adamw; in Python a class or partial, called with parameters, or a function of the network
     weight_decay: of the optimiser
     keep_optimizer: keep its state from task to task
+    scheduler: of the learning rate within a task: linear or cosine (cosine:0.1: a tenth of it to warm up), in Python
+        also a function of the optimiser and the number of updates
+    clip_norm: the largest norm of a gradient
+    accumulate: batches whose mean gradient makes one update
+    class_weights: weights of losses by label, 1 where none is stated: {"fraud": 5}
     device: auto, cpu, cuda, mps
     precision: float32, or bfloat16 and float16 by autocast
     objective: what is learned; auto: by the kind of the stream
@@ -78,9 +85,13 @@ class Trainable(ABC):
     _: KW_ONLY
     seed: int = 0
     lr: float = 0.001
-    optimizer: str = "adam"
+    optimizer: str | MakeOptimizer = "adam"
     weight_decay: float = 0.0
     keep_optimizer: bool = True
+    scheduler: str | MakeScheduler | None = None
+    clip_norm: float | None = None
+    accumulate: int | None = None
+    class_weights: Mapping[Any, float] | None = None
     device: str = "auto"
     precision: str = "float32"
     objective: Objective | str = "auto"
@@ -116,8 +127,10 @@ class Trainable(ABC):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.optimizer not in OPTIMIZERS:
-            raise UsageError(f"optimizer={self.optimizer!r} is unknown; choose one of {', '.join(OPTIMIZERS)}")
+        check_unused(self)
+        check_optimizer(self.optimizer, self.lr, Trainable.lr, self.weight_decay)
+        check_weights(self.class_weights)
+        self.updater = Updater(Updates(self.clip_norm, self.accumulate, self.scheduler))
         if not self.lr > 0:
             raise UsageError(f"lr={self.lr} must be positive")
         for name in ("seed", "weight_decay"):
@@ -140,6 +153,8 @@ class Trainable(ABC):
         self.spec = spec
         self.place = device_of(self.device)
         self.goal = OBJECTIVES[spec.kind] if isinstance(self.objective, str) else self.objective
+        if self.class_weights is not None:
+            self.goal = weigh_classes(self.goal, self)
         if isinstance(self.network, str):
             if spec.leaves:
                 raise UsageError(
@@ -156,11 +171,15 @@ class Trainable(ABC):
         self.optimiser = self.new_optimiser()
 
     def new_optimiser(self) -> torch.optim.Optimizer:
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
-        optimiser: torch.optim.Optimizer = OPTIMIZERS[self.optimizer](
-            parameters, lr=self.lr, weight_decay=self.weight_decay
-        )
-        return optimiser
+        return make_optimizer(self.optimizer, self.model, self.lr, self.weight_decay)
+
+    def begin_updates(self, steps: int) -> None:
+        """A task of `steps` batches starts: every rate is what it was at first, and a schedule begins."""
+        handed = None if isinstance(self.optimizer, str) else self.new_optimiser().param_groups
+        for number, group in enumerate(self.optimiser.param_groups):
+            group["lr"] = self.lr if handed is None else handed[number]["lr"]
+            group.pop("initial_lr", None)
+        self.updater.begin(self.optimiser, steps)
 
     def output_width(self) -> int:
         """How many outputs the network gives, found by asking it."""
@@ -267,24 +286,30 @@ class Trainable(ABC):
         total = losses.detach().sum().item()
         if not math.isfinite(total):
             raise Diverged(
-                f"the loss became {total} (lr={self.lr}, optimizer={self.optimizer}); "
+                f"the loss became {total} ({self._rate()}); "
                 "lower lr, or look for inputs far outside the range of the others"
             )
-        for group in self.optimiser.param_groups:
-            for parameter in group["params"]:
-                parameter.grad = None
-        losses.backward(torch.full_like(losses, 1 / losses.numel()) if weights is None else weights.to(losses.dtype))
+        self.updater.clear(self.optimiser)
+        each = torch.full_like(losses, 1 / losses.numel()) if weights is None else weights.to(losses.dtype)
+        losses.backward(scaled(each, self.updater.rules.batches))
+
+    def _rate(self) -> str:
+        return f"lr={self.optimiser.param_groups[0]['lr']:g}, optimizer={type(self.optimiser).__name__}"
 
     def descend(self, losses: Tensor, weights: Tensor | None = None) -> None:
-        """One optimiser step down Σ_i weights_i losses_i, or the mean."""
+        """One step down Σ_i weights_i losses_i, or the mean; where batches are accumulated, part of one."""
         self.backward(losses, weights)
-        self.optimiser.step()
+        self.update()
+
+    def update(self) -> None:
+        """Let the optimiser make a step with the gradients that are there, once there are enough."""
+        self.updater.gather(self.optimiser)
 
     def check_finite(self) -> None:
         """Raise Diverged unless all weights are finite: only good states are worth keeping."""
         for name, value in self.model.state_dict().items():
             if value.is_floating_point() and not bool(value.isfinite().all()):
-                raise Diverged(f"{name} is no longer finite (lr={self.lr}, optimizer={self.optimizer}); lower lr")
+                raise Diverged(f"{name} is no longer finite ({self._rate()}); lower lr")
 
     @torch.no_grad()
     def evaluated(self, x: Tree, size: int = EVALUATION_BATCH) -> Tensor:
@@ -303,6 +328,7 @@ class Trainable(ABC):
         return {
             "network": self.model.state_dict(),
             "optimizer": self.optimiser.state_dict(),
+            **({"updates": updates} if (updates := self.updater.state_dict(self.optimiser)) else {}),
             "memory": None if self.store is None else self.store.state_dict(),
             "generator": self.generator.get_state(),
             "tasks_learned": self.tasks_learned,
@@ -314,7 +340,8 @@ class Trainable(ABC):
         check_same_parameters(self.model.state_dict(), state["network"])
         self.model.load_state_dict(state["network"])
         self.optimiser = self.new_optimiser()
-        self.optimiser.load_state_dict(state["optimizer"])
+        self.updater.load_state_dict(self.optimiser, state.get("updates", {}))
+        load_optimizer(self.optimiser, state["optimizer"])
         if self.store is not None:
             self.store.load_state_dict(state["memory"])
         self.generator.set_state(state["generator"])

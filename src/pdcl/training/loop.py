@@ -120,14 +120,13 @@ class Loop:
             torch.manual_seed(seeded(learner.seed, task.index, 2).initial_seed() % 2**63)
             if not learner.keep_optimizer:
                 learner.optimiser = learner.new_optimiser()
-            for group in learner.optimiser.param_groups:
-                group["lr"] = learner.lr
         whole, task = task, learner.hold_back(task)
         mixed = learner.mix(task)
         data = task.data if mixed is None else Joined([task.data, mixed])
         if fresh:
             self._announce(task, len(data))
             learner.begin(task, self.schedule.steps(len(data)))
+            learner.begin_updates(self.schedule.steps(len(data)))
         learner.model.train()
         try:
             for epoch in range(self.position.epoch, self.schedule.epochs):
@@ -136,6 +135,7 @@ class Loop:
             self.listener(RunFailed(task.index, self.position.step, str(error)))
             place = f"task {task.index} ({task.name}), epoch {self.position.epoch}, step {self.position.step}"
             raise error.at(place) from error
+        learner.updater.flush(learner.optimiser)
         learner.end(task)
         learner.tasks_learned += 1
         self.listener(TaskEnded(task.index, self.schedule.steps(len(data))))
