@@ -15,7 +15,7 @@ TASK, SEGMENT, NEW = KINDS = ("task", "segment", "new")
 
 @dataclass(frozen=True)
 class Promise:
-    """A row: what was promised to a task (or a segment of the data), and what became of it.
+    """One row of the table: the limit of a task (or a segment of the data), what was measured, and the verdict.
 
     kind: "task", "segment" or "new". written: the limit as stated, None for a new task without one.
     limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a clipped loss.

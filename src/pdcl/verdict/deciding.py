@@ -42,7 +42,7 @@ def passes(above: Floats, level: float) -> Mask:
 
 @dataclass(frozen=True)
 class Row:
-    """One question: does `group` keep `limit`? `task` is whose memory and dual the levers speak of."""
+    """One question: does `group` keep `limit`? `task`: the one whose memory and dual the advice is about."""
 
     criterion: str
     group: str
