@@ -68,8 +68,8 @@ KINDS = {
 }
 HEAD = """# Every option
 
-Each is an argument of `pdcl.run` and of the learner, a flag of `pdcl run` (`--dual-lr`), and a key in studies. A stream's preset
-may set another default: `pdcl run STREAM METHOD --help` shows the values that hold there.
+Each is an argument of `pdcl.run` and of the learner, a flag of `pdcl run` (`--dual-lr`), and a key in studies. A
+stream's preset may set another default: `pdcl run STREAM METHOD --help` shows the values that hold there.
 
 This page is the output of `python docs/options.py`, and a test compares the two.
 """
@@ -142,7 +142,9 @@ def _others(shared: set[str]) -> list[str]:
     for entry in methods().values():
         kind = entry.load()
         if kind is not PDCL and _offered(kind, shared):
-            found.append(f"### {entry.name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n{_table(kind, shared)}")
+            found.append(
+                f"### {entry.name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n{_table(kind, shared)}"
+            )
     return found
 
 

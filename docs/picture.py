@@ -49,7 +49,9 @@ def draw() -> None:
 
 def _side(axis: Any, title: str, found: list[list[float]]) -> None:
     for k, name in enumerate(MONTHS):
-        axis.plot(range(k, len(MONTHS)), [100 * row[k] for row in found[k:]], label=name, **look(k) | {"linestyle": "-"})
+        axis.plot(
+            range(k, len(MONTHS)), [100 * row[k] for row in found[k:]], label=name, **look(k) | {"linestyle": "-"}
+        )
     axis.set_title(title)
     axis.set_xticks(range(len(MONTHS)), [f"after {name[5:]}" for name in MONTHS])
     axis.set_ylim(-3, 103)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pdcl
+import pdcl.duality
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -106,7 +107,9 @@ def test_the_table_of_the_readme_is_what_its_command_prints():
     text = read(ROOT / "README.md")
     assert "python examples/months.py" in text
     shown = re.search(r"```\n(task .*?)```", text, re.DOTALL)[1].splitlines()
-    done = subprocess.run([sys.executable, ROOT / "examples" / "months.py"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "months.py"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     printed = done.stdout.splitlines()
     assert printed[0] == shown[0]
@@ -114,6 +117,8 @@ def test_the_table_of_the_readme_is_what_its_command_prints():
     assert len(printed) == len(shown)
     for ours, theirs in zip(shown[1:-1], printed[1:-1], strict=True):
         assert ours.split()[:2] == theirs.split()[:2]
-        assert re.search("kept|undecided|learned|BROKEN", ours)[0] == re.search("kept|undecided|learned|BROKEN", theirs)[0]
+        assert (
+            re.search("kept|undecided|learned|BROKEN", ours)[0] == re.search("kept|undecided|learned|BROKEN", theirs)[0]
+        )
         rates = [[float(rate) for rate in re.findall(r"([\d.]+) %", row)] for row in (ours, theirs)]
         assert rates[0] == pytest.approx(rates[1], abs=1)

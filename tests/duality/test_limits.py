@@ -1,8 +1,5 @@
 """Limits of all tasks: read as mappings and as text, written back as the same."""
 
-import doctest
-import importlib
-
 import pytest
 import torch
 from hypothesis import given
@@ -108,11 +105,6 @@ def test_every_kind_of_tolerance_can_be_judged():
     assert judged(Fixed(0.05, "error")) == Limit("5%", value=0.05)
     assert judged(PerTask((0.1, 0.2)), 1) == Limit("0.2", "loss", value=0.2)
     assert judged(Relative(1.1, 0.02)) == Limit("1.1x>=0.02", "loss", value=0.02, factor=1.1)
-
-
-@pytest.mark.parametrize("name", ["limits", "stating", "tolerance"])
-def test_the_examples_in_docstrings_run(name):
-    assert doctest.testmod(importlib.import_module(f"pdcl.duality.{name}")).failed == 0
 
 
 def test_points_reach_the_dual_ascent():

@@ -1,7 +1,5 @@
 """The table reads as designed, and comes back from JSON as it was."""
 
-import doctest
-import importlib
 import json
 import warnings
 
@@ -118,8 +116,3 @@ def test_no_rows_are_a_table_too():
 def test_where_nothing_was_kept_apart_the_heading_says_samples():
     steered = judge_task("a", Limit("5%", value=0.05), None, [0] * 90, steered=True)
     assert "now (samples, 95 %)" in str(Promises((steered,)))
-
-
-@pytest.mark.parametrize("name", ["intervals", "limit", "paired", "promise", "sample_sizes", "split", "verdicts"])
-def test_the_examples_in_docstrings_run(name):
-    assert doctest.testmod(importlib.import_module(f"pdcl.promises.{name}")).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from pathlib import Path
 
@@ -26,11 +25,6 @@ def located(folder: Path, rows: list[str], names: list[str] = NAMES) -> Located:
         path.write_text("\n".join(["text,category", *rows]) + "\n", encoding="utf-8")
     paths[2].write_text(json.dumps(names))
     return Located(BANKING77, "original", paths)
-
-
-def test_the_examples_hold() -> None:
-    assert doctest.testmod(text_features).attempted == 2
-    assert doctest.testmod(text_features).failed == 0
 
 
 def test_a_question_with_commas_quotes_and_line_breaks_is_one_question(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.promises import places
 from pdcl.promises.places import Curve, fit
 from pdcl.studies.places import Need, plan
 
@@ -83,10 +81,6 @@ def test_what_makes_no_plan_is_one_line_before_any_run(words: list[str], said: s
     seen = capsys.readouterr()
     assert said in seen.err
     assert (seen.err.count("\n"), seen.out) == (1, "")
-
-
-def test_the_example_holds() -> None:
-    assert doctest.testmod(places) == (0, 1)
     with pytest.raises(UsageError, match="two sizes"):
         plan(pdcl.stream("digits"), "5%", [50, 50])
     assert Curve(0.0, 0.0, 0.0, ((10, 0.0),)).places(0.0) == 10

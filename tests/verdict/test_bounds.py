@@ -1,8 +1,5 @@
 """Bounds against published values, against scipy's own, and against each other."""
 
-import doctest
-import importlib
-
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
@@ -86,8 +83,3 @@ def test_the_order_of_an_audit_set_does_not_follow_its_values():
     values = np.sort(np.random.default_rng(3).beta(0.5, 5, 400))
     assert Mean(values).shuffled.tolist() != values.tolist()
     assert abs(np.corrcoef(Mean(values).shuffled, np.arange(400))[0, 1]) < 0.2
-
-
-@pytest.mark.parametrize("name", ["promises.bounds", "verdict.estimates", "verdict.deciding"])
-def test_the_examples_in_docstrings_run(name):
-    assert doctest.testmod(importlib.import_module(f"pdcl.{name}")).failed == 0

@@ -1,6 +1,5 @@
 """The ledger: what it allows, what it notices, and that two processes can't take the same look."""
 
-import doctest
 import json
 import subprocess
 import sys
@@ -104,7 +103,3 @@ def test_nonsense_is_refused_before_anything_is_written(ledger, wrong):
     with pytest.raises(UsageError):
         ledger.look({}, **wrong)
     assert not ledger.path.exists()
-
-
-def test_the_examples_in_docstrings_run():
-    assert doctest.testmod(pdcl.verdict.ledger).failed == 0

@@ -101,7 +101,7 @@ def _unmet(progress: Progress) -> Text:
 
 def _measured(value: float, progress: Progress, event: Infeasible) -> str:
     """A value in the unit of the task's limit."""
-    return f"{100 * value:.1f} %" if progress.units.get(event.constrained) == "error" else f"{value:.3f}"
+    return f"{100 * value:.1f} %" if progress.units.get(event.constrained) == "error" else _amount(value)
 
 
 def picture(progress: Progress) -> RenderableType:
@@ -137,7 +137,7 @@ def _standings(progress: Progress) -> Table:
     tightest = sorted(progress.standings, key=lambda standing: -standing.slack)[:ROWS]
     for standing in sorted(tightest, key=lambda standing: standing.task):
         name = f"{standing.task + 1}  {_short(standing.name, 24)}"
-        table.add_row(Text(name), f"{standing.tolerance:.3f}", _slack(standing), f"{standing.dual:.3f}")
+        table.add_row(Text(name), _amount(standing.tolerance), _slack(standing), f"{standing.dual:.3f}")
     if hidden := len(progress.standings) - len(tightest):
         table.add_row(Text(f"and {hidden} with more room", style="dim"))
     return table
@@ -145,8 +145,13 @@ def _standings(progress: Progress) -> Table:
 
 def _slack(standing: Standing) -> Text:
     if standing.slack > 0:
-        return Text(f"over by {standing.slack:.3f}", style="red")
-    return Text(f"room {-standing.slack:.3f}", style="green")
+        return Text(f"over by {_amount(standing.slack)}", style="red")
+    return Text(f"room {_amount(-standing.slack)}", style="green")
+
+
+def _amount(value: float) -> str:
+    """Three decimals; a value that these would show as 0.000 by its first digit."""
+    return f"{value:.3f}" if abs(value) >= 0.0005 else f"{value:.1g}"
 
 
 def _percent(share: float) -> str:

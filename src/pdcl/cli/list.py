@@ -8,11 +8,19 @@ from rich.table import Table
 from pdcl.learners.catalog import methods
 from pdcl.streams.catalog import catalog
 
-USAGE = "usage: pdcl list\n\nThe streams and methods there are."
+USAGE = """usage: pdcl list [--plugin FILE]
+
+The streams and methods there are.
+
+  --plugin FILE   a Python file that registers methods or streams of your own: they are listed too"""
 
 
 def main(argv: list[str]) -> int:
-    if argv:
+    if argv[:1] == ["--plugin"] and len(argv) == 2:
+        from pdcl.running.plugins import load_file
+
+        load_file(argv[1])
+    elif argv:
         print(USAGE)
         return 0 if argv[0] in ("-h", "--help") else 2
     console = Console()

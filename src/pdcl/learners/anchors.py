@@ -23,7 +23,7 @@ def zeros(model: nn.Module) -> Named:
 
 
 def fitted(kept: Named, like: Named) -> Named:
-    """What was kept, in the shapes of `like`, whose values stand where there are none: a head may have grown."""
+    """Old tensors padded to `like`'s shapes after the head grew; new entries come from `like`."""
     return {name: _laid_over(kept[name], value) for name, value in like.items()}
 
 

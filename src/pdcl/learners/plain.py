@@ -1,4 +1,4 @@
-"""The two ends of every comparison: forget everything, and forget nothing at any price."""
+"""Lower and upper bound of a comparison: plain training, and training on everything seen so far."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SHOWN = 32
 
 
 def some_of(task: Task) -> Tensor:
-    """Positions of samples to make memory's columns by; several, since sequences show their usual size by them."""
+    """Positions of up to 32 samples that memory's columns are made for; several, since sequences vary in length."""
     return torch.arange(min(len(task.data), SHOWN))
 
 

@@ -1,4 +1,4 @@
-"""Synaptic intelligence: importance is what a parameter did for the loss along the way.
+"""Synaptic intelligence: a parameter's importance is how much its movement lowered the loss.
 
     L = ℓ(f(x), y) + c Σ_j Ω_j (θ_j − θ*_j)²
 

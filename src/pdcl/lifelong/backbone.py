@@ -35,7 +35,7 @@ def tensors_hash(tensors: Mapping[str, Tensor]) -> str:
 
 
 def unchanged(learner: Learner) -> Callable[[Tree], Tree]:
-    """What turns raw inputs into the learner's own: nothing, or its backbone, if that is still what it was."""
+    """The map from raw inputs to the learner's: the identity, or the backbone, checked to be unchanged."""
     if learner.backbone is None:
         return lambda raw: raw
     now = fingerprint(learner.backbone)
@@ -43,7 +43,7 @@ def unchanged(learner: Learner) -> Callable[[Tree], Tree]:
         learner.backbone_hash = now
     if now != learner.backbone_hash:
         raise UsageError(
-            "the backbone has changed since the first task, so stored features no longer speak of it; "
+            "the backbone has changed since the first task, so the stored features are no longer its own; "
             "hand in the backbone that was used then"
         )
     return lambda raw: _through(learner, raw)

@@ -47,7 +47,7 @@ def _tasks(learner: Learner) -> list[str]:
 
 
 def _changes(learner: Learner) -> list[str]:
-    """References that were moved: from then on a limit is another one."""
+    """References that were moved, with the limit before and after."""
     moved = [(entry["name"], entry["result"]) for entry in learner.lineage.entries if entry["how"] == REBASED]
     return [
         f"{name} was rebased: {each['limit']} was {_value(each['old'], each['unit'])} and is now "
@@ -57,7 +57,7 @@ def _changes(learner: Learner) -> list[str]:
 
 
 def _limits(learner: Learner) -> list[str]:
-    """What became of every limit after the newest task; a model of before tables were kept shows its tolerances."""
+    """The newest table of limits; a model that was saved before there were tables shows its tolerances."""
     table = newest_promises(learner.lineage.entries)
     if table is not None:
         return ["## Limits", "As measured after the newest task.", table.markdown()]

@@ -1,4 +1,4 @@
-"""A task is a call: learn it, or adopt it, whenever it comes, with labels nobody knew of before."""
+"""Learn or adopt one task by one call; its labels may be new."""
 
 from __future__ import annotations
 

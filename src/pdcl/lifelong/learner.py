@@ -1,4 +1,4 @@
-"""The learner that users hold: what the loop trains, and a life of years around it."""
+"""The learner that users hold: it learns, predicts, is saved and loaded, over years."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pdcl.training.learner import Trainable
 class Learner(Trainable):
     """A network that learns tasks one after another by one method, months apart if need be.
 
-    `promises` is the table of what became of every stated limit after the newest task (`pdcl.Promises`), None where
+    `promises` is the table of all stated limits with their verdicts after the newest task (`pdcl.Promises`), None where
     there are no limits. `lineage` has the whole life.
     """
 
@@ -73,7 +73,7 @@ class Learner(Trainable):
         weights until all limits are kept on guards; or "rollback", which puts the learner back to what it was.
         x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
 
-        Where limits are stated, the entry's `promises` (and the learner's) is the table of what became of them, and
+        Where limits are stated, the entry's `promises` (and the learner's) is the table of their verdicts, and
         broken ones are warned of with `pdcl.LimitBroken`.
         """
         return learning.learn(self, x, y, **options)
@@ -140,7 +140,7 @@ class Learner(Trainable):
         frozen=False leaves out parameters that don't learn, such as a large model under LoRA: `pdcl.load` then takes
         them from the network that is handed in, which must have the same ones.
         """
-        return saving.save(self, Path(path), frozen)
+        return saving.save(self, Path(path), frozen=frozen)
 
     def export(self, path: str | Path) -> Path:
         """Write the network alone, as `m.onnx` or `m.pt2`, checked against torch, with its labels beside it."""

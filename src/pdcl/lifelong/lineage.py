@@ -87,7 +87,7 @@ class Lineage:
         )
 
     def note_change(self, task: int, name: str, result: dict[str, Any], how: str) -> None:
-        """Something happened to a task that brought no samples: its reference moved, or it was rolled back."""
+        """Note a change without new samples: a reference was moved, or a task was rolled back."""
         # Samples of tasks that wait are hashed first: they belong to entries before this one.
         self.settle()
         self.entries.append(

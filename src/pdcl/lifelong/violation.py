@@ -20,7 +20,7 @@ REPORT, FEASIBLE, ROLLBACK = CHOICES = ("report", "feasible", "rollback")
 
 
 def check_choice(on_violation: str, learner: Learner) -> None:
-    """Raise UsageError for a choice that isn't one, or that could never act."""
+    """Raise UsageError for an unknown choice, or one that could never have an effect."""
     if on_violation not in CHOICES:
         raise UsageError(f"on_violation={on_violation!r} is unknown; choose one of {', '.join(CHOICES)}")
     stated = getattr(learner, "tolerance", None) is not None

@@ -37,7 +37,7 @@ class Journal:
         return sum(each.numel() * each.element_size() for each in held)
 
     def handed_out(self, name: str, column: Tensor) -> None:
-        """A view of this column leaves memory: whoever has it may edit it, unseen."""
+        """A view of this column is handed out: its holder may change the rows without our knowing."""
         if name.partition(".")[0] not in BY_ROW and name not in self._whole and column is self.columns.get(name):
             self._steps.append(partial(_put, column, slice(0, self._owned), column[: self._owned].clone()))
             self._whole.add(name)

@@ -28,7 +28,7 @@ SPARE = 16
 
 
 class Memory:
-    """At most `bound` samples (or bytes) with columns `x`, `y`, `task`, `id` and whatever a method adds.
+    """At most `bound` samples (or bytes) with columns `x`, `y`, `task`, `id` and what a method adds.
 
     Sequences have no fixed size, so under a bound in bytes the capacity follows from the first rows' mean size, and
     shrinks where longer ones come: then samples are dropped, of a reservoir at random, else evenly in their order.

@@ -52,7 +52,7 @@ def _padded(values: Tensor, rows: int) -> Tensor:
 
 
 def keep_frozen_statistics(model: nn.Module) -> None:
-    """Batch normalisation whose parameters don't learn stays in eval mode, whatever mode the network is put in."""
+    """Batch normalisation whose parameters don't learn stays in eval mode, also while the network trains."""
     from torch.nn.modules.batchnorm import _BatchNorm
 
     for layer in model.modules():

@@ -3,7 +3,7 @@
 Numbers and counts alone: nothing here knows networks, memory or files. A limit has a unit, an error rate or a loss, and
 is absolute ("5%", 0.05) or compares with what the same samples gave before ("+2pt": two points more; "1.1x").
 
-Names are imported when they are asked for: the bounds need SciPy, which whoever states no limit should not pay for.
+Names are imported when they are asked for: the bounds need SciPy, and users without limits should not wait for it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 +2pt    then + [d_low, d_high], the exact bounds of the change on the same samples (`paired`). The reference is
         taken as measured, so this is an interval of the change and not of the error rate itself
 0.05    betting, on losses clipped at `clip`: their mean is at most the true one, so that "above" carries over to
-        the loss itself and "at most" speaks of the clipped loss (as in the gate)
+        the loss itself and "at most" means the clipped loss (as in the gate)
 1.1x    f · then + betting bounds of the mean of now − f · then on the same samples; so the noise of the reference
         counts. A floor is a second limit, and each of the two gets half of `side`
 """

@@ -15,7 +15,7 @@ TASK, SEGMENT, NEW = KINDS = ("task", "segment", "new")
 
 @dataclass(frozen=True)
 class Promise:
-    """A row: what was promised to a task (or a segment of the data), and what became of it.
+    """One row of the table: the limit of a task (or a segment of the data), what was measured, and the verdict.
 
     kind: "task", "segment" or "new". written: the limit as stated, None for a new task without one.
     limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a clipped loss.
@@ -27,7 +27,7 @@ class Promise:
     within, taken_by_new: errors as shares of the samples, by what was predicted instead (`split_errors`).
     paired: the limit compares with `then`; low and high are then the bounds of the change, added to what was.
     steered: measured on samples that steered training; nothing is certified then.
-    advice: what could be done about it: where it is BROKEN the numbers of `remedies`, before them the words of who asked.
+    advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
     """
 
     task: str

@@ -27,7 +27,7 @@ def remedies(limit: Limit, found: Interval, held: Held | None) -> tuple[str, ...
 
 
 def _more_memory(found: Interval, held: Held) -> str:
-    """Places that the limit needs, by the curve through two points: what was replayed, and all that it was learned from.
+    """Places that the limit needs, by the curve through two points: what was replayed, and all it was learned from.
 
     The task's error with all of its samples is taken to be what it was then, so this is the least that is needed.
     """

@@ -60,7 +60,7 @@ def read(run: Path) -> Checkpoint | None:
 
 @contextmanager
 def fitting(path: Path) -> Iterator[None]:
-    """Whatever goes wrong in taking a state over is the state's fault: it is damaged, or of something else."""
+    """Report any error while a state is loaded as a damaged or foreign state."""
     try:
         yield
     except BadState as error:

@@ -14,10 +14,10 @@ _LONGEST = 90
 
 
 def sealed(text: str) -> bytes:
-    """The file for a JSON object that isn't empty.
+    """The bytes of a file: a JSON object (not empty) with its checksum as the last key.
 
     >>> sealed('{"a": 1}')[:27]
-    b'{"a": 1, "sha256": "015abd7'
+    b'{"a": 1, "sha256": "f9d8602'
     """
     body = text.encode()
     return body[:-1] + b', "%s": "%s"}\n' % (KEY.encode(), hashlib.sha256(body).hexdigest().encode())

@@ -148,7 +148,7 @@ def _escaped(cell: str) -> str:
 def render(groups: Sequence[Group], comparisons: Sequence[Comparison] = (), form: str = "md") -> str:
     """The text of every format but `table`. CSV holds the comparisons if there are any, else the groups."""
     if form not in get_args(Text):
-        raise UsageError(f"format {form!r} is none of {', '.join(get_args(Text))}")
+        raise UsageError(f"format {form!r} is unknown; choose one of {', '.join(get_args(Text))}")
     if form == "json":
         content = {"groups": [flat(g) for g in groups], "comparisons": [flat_comparison(c) for c in comparisons]}
         return dumps({"schema": 1, **content}, indent=1) + "\n"

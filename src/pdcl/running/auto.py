@@ -1,4 +1,4 @@
-"""Options for a stream that nobody made a preset for: sensible by size and shape, the same rules for every stream."""
+"""Options for a stream without a preset, by size and shape: the same rules for every stream."""
 
 from __future__ import annotations
 

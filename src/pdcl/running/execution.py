@@ -25,7 +25,7 @@ from pdcl.training.schedule import Schedule
 
 @dataclass
 class Execution:
-    """A prepared learner on its way. `pace`: how often its state is saved within a task."""
+    """A prepared learner and its stream. `pace`: how often its state is saved within a task."""
 
     learner: Learner
     stream: Stream

@@ -112,7 +112,7 @@ def _judge_what_users_state(options: Options) -> None:
 
 
 def _leave_out(options: Options, kind: Any) -> None:
-    """A preset speaks of a stream: what it says that has no effect beside the user's choices is left out.
+    """Drop a preset's options that have no effect beside the user's: a preset serves all methods of a stream.
 
     What a user or a study asked for is left for the learner to refuse.
     """

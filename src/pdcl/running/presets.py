@@ -2,7 +2,7 @@
 
 A table holds options for all methods, then a sub-table per method, then a sub-table per memory size, of which the
 nearest applies. `extends` names the preset it builds on; a sub-table `stream` holds options of the stream itself.
-Options that a method doesn't have are passed over: a table speaks of a stream, not of one method.
+Options that a method doesn't have are skipped: one table serves all methods of a stream.
 """
 
 from __future__ import annotations

@@ -47,12 +47,20 @@ def run(
     resume: str | Path | None = None,
     **options: Any,
 ) -> Result:
-    """Learn a stream, task after task, and measure every task after each.
+    """Learn a stream task by task, and measure every task after each.
 
-    stream, learner: names or objects. preset: an option table of the stream. out: a directory for the record; None
-    writes nothing. label: what tables call this variant of the method. checkpoint_every: steps (500) or time (30s)
-    between two savings of a recorded run's state. resume: the directory of a run that was interrupted, to go on with.
-    Further options by name: those of the method, and `epochs` and `batch`.
+    stream: a stream, or its name
+    learner: a learner, or the name of a method
+    preset: an option table of the stream: default, paper, equal
+    out: a directory for the record; None writes nothing
+    listeners: functions that hear every event
+    study: options that rank between the preset's and yours
+    label: what tables call this variant of the method
+    snapshot: keep what memory holds at the end
+    checkpoint_every: steps (500) or time (30s) after which a recorded run saves its state
+    resume: the directory of an interrupted run, to go on with
+
+    Further options by name: those of the method, `epochs` and `batch`.
     """
     stream = load(stream, **stream_options(stream, preset)) if isinstance(stream, str) else stream
     check_stream(stream)

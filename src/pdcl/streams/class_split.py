@@ -46,13 +46,18 @@ def split(
 ) -> Stream:
     """A class-incremental stream: every task brings `classes_per_task` new classes (the last one what remains).
 
-    `x`, `y`: arrays, tensors, or a Dataset in `x` alone, read lazily; `x` may be a dict or tuple of them, or a list of
-    sequences of unequal length; `collate` makes batches of a Dataset's inputs. Labels are any integers or strings.
-    `tasks` names the classes of every task instead (classes it leaves out are dropped); `order_seed` permutes the
-    classes.
-    Without `test`, `test_share` of every class is carved out by `seed`, never dividing one of the `groups`.
-    `columns` are further facts by name, one string or integer per sample, kept in `task.data.columns`.
-    Without `transform`, bytes are scaled to 0 … 1, and floats of large scale standardised by the first task's data.
+    x: arrays or tensors, a dict or tuple of them, a list of sequences of unequal length, or a Dataset, read lazily
+    y: labels, any integers or strings; left out for a Dataset
+    test: test data as (x, y) or a Dataset; if it is left out, `test_share` of every class is set aside
+    tasks: the classes of every task, in place of `classes_per_task`; classes that it leaves out are dropped
+    order_seed: shuffles the order of the classes
+    groups: one per sample; a group is never divided between training and test data
+    columns: further facts of every sample by name, kept in `task.data.columns`
+    transform: how inputs are scaled; if it is left out, bytes become 0 … 1, and floats of large scale are standardised
+        by the first task's data
+    seed: of the choice of test data
+    workers: threads that read a Dataset
+    collate: makes batches of a Dataset's inputs
 
     >>> stream = split([[0.0], [1.0], [2.0], [3.0]] * 5, ["cat", "dog", "owl", "fox"] * 5)
     >>> [task.name for task in stream.tasks]

@@ -1,4 +1,4 @@
-"""Samples behind one door: a task's data is fetched by index, whatever holds it."""
+"""A task's samples, fetched by index: from tensors, memory maps or a user's Dataset."""
 
 from __future__ import annotations
 

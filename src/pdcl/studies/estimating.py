@@ -1,4 +1,4 @@
-"""How long runs will take: from runs of the same kind, or a rough table, or nobody knows."""
+"""How long runs will take: from runs of the same kind, or a rough table; None where neither helps."""
 
 from __future__ import annotations
 

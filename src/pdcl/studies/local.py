@@ -54,7 +54,7 @@ class _Worker:
         return ended
 
     def ask_to_end(self) -> None:
-        """An idle worker sees that nobody will ask it any more; a busy one saves its run's state."""
+        """Stop the workers: an idle one ends at once, a busy one saves the state of its run first."""
         self.connection.close()
         if self.process.is_alive():
             self.process.terminate()

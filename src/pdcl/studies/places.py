@@ -39,7 +39,7 @@ class Need:
 
     @property
     def places(self) -> int | None:
-        """Places that the limit needs; None where it is out of reach, or nobody can tell."""
+        """Places that the limit needs; None where it is out of reach or can't be told."""
         found = None if self.limit is None else self.curve.places(self.limit)
         return None if found is None or found > self.samples else max(1, math.ceil(found))
 

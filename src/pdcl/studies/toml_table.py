@@ -13,7 +13,7 @@ _REQUIRED = object()
 
 
 class Table:
-    """A TOML table from which keys are taken one by one; what is left at the end nobody understood."""
+    """A TOML table whose keys are taken one by one; a key that is left at the end is an error."""
 
     def __init__(self, content: Any, where: str) -> None:
         if not isinstance(content, Mapping):
@@ -40,7 +40,7 @@ class Table:
         return self._content.get(key)
 
     def rest(self) -> dict[str, Any]:
-        """What nobody has taken yet."""
+        """Keys that were not taken yet."""
         return dict(self._left)
 
     def nothing_left(self) -> None:
@@ -51,7 +51,7 @@ _SPOKEN = {str: "text", list: "list", dict: "table", int: "whole number", float:
 
 
 def only(content: Iterable[str], known: Iterable[str], where: str) -> None:
-    """Refuse a key that is none of `known`, and suggest what may have been meant."""
+    """Refuse a key that isn't in `known`, and suggest the nearest."""
     choices = list(known)
     for key in content:
         if key not in choices:

@@ -54,7 +54,7 @@ def _load(spec: RunSpec) -> Stream:
 
 
 def serve(connection: Connection) -> None:
-    """The life of a worker process: a job comes, its outcome goes, until there is none or nobody to tell."""
+    """A worker process: take a job, send its outcome, until the queue ends or the parent is gone."""
     _settle()
     streams, plugged = Streams(), set[str]()
     while True:
@@ -96,7 +96,7 @@ def _end_with_parent() -> None:
 
 
 def carry_out(work: Work, streams: Streams, plugged: set[str], patience: float = 0.0) -> Ended | Returned:
-    """Do the work; whatever goes wrong becomes its cause.
+    """Do the work; an exception becomes the cause of its failure.
 
     patience: seconds to wait for a run's lock, where a worker that was given up may still hold it.
     """

@@ -26,7 +26,7 @@ def device_of(name: str) -> torch.device:
 
 
 def check_placement(device: str, precision: str) -> None:
-    """Raise UsageError for a device that isn't here, or a precision that nobody knows."""
+    """Raise UsageError for a device that isn't here, or an unknown precision."""
     try:
         kind = "cpu" if device == "auto" else torch.device(device).type
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""How long and in what portions a task is trained; by its size, where nobody says."""
+"""Epochs and batch size of a task: as stated, or chosen by the task's size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_EPOCHS = 20
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and in what portions a task is trained.
+    """Epochs and batch size of a task.
 
     epochs: passes over each task's data
     batch: samples of the current task per step

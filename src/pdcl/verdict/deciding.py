@@ -42,7 +42,11 @@ def passes(above: Floats, level: float) -> Mask:
 
 @dataclass(frozen=True)
 class Row:
-    """One question: does `group` keep `limit`? before, now: the two error rates, where the limit is on a drop."""
+    """One question: does `group` keep `limit`?
+
+    before, now: the two error rates, where the limit is on a drop. task: the one whose memory and dual the advice is
+    about.
+    """
 
     criterion: str
     group: str

@@ -1,4 +1,4 @@
-"""What audit data says about one number: its estimate, its bounds, and how hard it speaks against a limit."""
+"""An estimate from audit data, with its bounds and its p-values against a limit."""
 
 from __future__ import annotations
 

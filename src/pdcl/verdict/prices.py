@@ -175,7 +175,7 @@ def _doubts(
     said: Report,
 ) -> Any:
     if moving is None:
-        yield f"after {len(path)} dual steps nobody can tell whether it has settled"
+        yield f"after {len(path)} dual steps it is too early to tell whether it has settled"
     elif moving:
         before = path[-max(2, len(path) // 4)]
         yield f"it is still moving: {before:.3g} a quarter of the task earlier; train longer before you trust it"

@@ -26,7 +26,7 @@ TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8
 
 
 def make_app(directory: Path, token: str | None = None) -> Guard:
-    """Everything below `directory`, for whoever is on this machine or has the token."""
+    """Everything below `directory`, for users on this machine or with the token."""
     runs = Directory(directory)
     routes = [
         Route("/", lambda request: Response(_document(runs.root.name), media_type="text/html; charset=utf-8")),

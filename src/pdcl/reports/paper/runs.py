@@ -1,4 +1,4 @@
-"""The runs that claims are judged by: by stream, method, memory and whatever a study gave them besides a preset."""
+"""The runs that claims are judged by, found by stream, method, memory and options that a study added to a preset."""
 
 from __future__ import annotations
 

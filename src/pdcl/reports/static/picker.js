@@ -8,7 +8,8 @@
     const chosen = new Set();
     let focus = null;
     const search = el("input", { type: "search", id: "run-search", placeholder: "Filter runs by any word", "aria-label": "Filter runs" });
-    const list = el("ul", { class: "runs" });
+    const list = el("div", { class: "runs" });
+    const closed = new Set();
     const count = el("p", { class: "note", role: "status" });
     const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Chosen runs" });
     const comparison = pdcl.card(pdcl.charts.comparison, []);
@@ -25,9 +26,17 @@
         el("button", { type: "button", class: "pick", "aria-current": focus === run.id ? "true" : null, on: { click: () => open(run.id) } },
           el("span", { text: pdcl.runName(run) }), el("b", { text: pdcl.percent(run.mean_accuracy) })));
     };
+    // By method, so that a hundred runs are a dozen lines.
+    const group = (label, own) => {
+      const details = el("details", { open: closed.has(label) ? null : "" }, el("summary", {}, el("b", { text: label }), el("span", { class: "note", text: ` ${own.length} run${own.length === 1 ? "" : "s"}` })),
+        el("ul", {}, own.map(item)));
+      details.addEventListener("toggle", () => (details.open ? closed.delete(label) : closed.add(label)));
+      return details;
+    };
     const show = () => {
       const found = visible();
-      list.replaceChildren(...found.map(item));
+      const labels = [...new Set(found.map((run) => run.label))].sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
+      list.replaceChildren(...labels.map((label) => group(label, found.filter((run) => run.label === label))));
       count.textContent = `${found.length} of ${runs.length} runs; ${chosen.size} chosen to compare (at most ${MOST})`;
     };
     const toggle = (run, on) => {

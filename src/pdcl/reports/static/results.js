@@ -54,7 +54,8 @@
     const head = el("tr");
     const fill = () => {
       const groups = sort.key ? [...view.groups].sort((a, b) => (sort.up ? 1 : -1) * compare(value(a, sort.key), value(b, sort.key))) : view.groups;
-      const low = Math.min(...groups.map(({ mean_accuracy: [mean, half] }) => (mean ?? 1) - (half ?? 0)));
+      const far = pdcl.farBehind(groups, "mean_accuracy");
+      const low = Math.min(...groups.filter((group) => !far.includes(group)).map(({ mean_accuracy: [mean, half] }) => (mean ?? 1) - (half ?? 0)));
       const high = Math.max(...groups.map(({ mean_accuracy: [mean, half] }) => (mean ?? 0) + (half ?? 0)));
       const scale = { low: Math.max(0, low - 0.02), high: Math.min(1, high + 0.02), best: best(groups, "mean_accuracy", 1) };
       body.replaceChildren(...groups.map((group) => row(group, view, scale, open)));

@@ -70,7 +70,7 @@ def read_tables(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def place_of(name: str, belongs: dict[str, str]) -> tuple[str, str, int]:
-    """Split, wnid and number of an image by its name in the archive; no wnid where it is none of ours."""
+    """Split, wnid and number of an image by its name in the archive; no wnid if the stream doesn't use that class."""
     folder, _, file = name.rpartition("/")
     if not file.endswith(".JPEG"):
         return "", "", 0

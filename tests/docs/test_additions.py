@@ -1,0 +1,47 @@
+"""The pages on adding a method or a stream, followed to the letter."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def page(name):
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def code(text):
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def shell(text):
+    return [line.split() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+
+
+def run(words, directory):
+    call = [sys.executable, *(["-m", "pdcl", *words[1:]] if words[0] == "pdcl" else words)]
+    done = subprocess.run(call, cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_method_is_added(tmp_path):
+    text = page("add-method.md")
+    assert '--8<-- "CONTRIBUTING.md:method"' in text
+    method = code((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))[0]
+    (tmp_path / "mine.py").write_text(method, encoding="utf-8")
+    (learn, listing) = shell(text)
+    assert "next: pdcl results runs" in run([*learn, "--epochs", "1"], tmp_path)
+    assert re.search(r"newest\s+replay", run(listing, tmp_path))
+    (tmp_path / "check.py").write_text(code(text)[0], encoding="utf-8")
+    assert "keeps the contract" in run(["check.py"], tmp_path)
+
+
+def test_a_stream_is_added(tmp_path):
+    text = page("add-stream.md")
+    (tmp_path / "parts.py").write_text(code(text)[0], encoding="utf-8")
+    (listing, learn) = shell(text)
+    assert "Parts of six kinds by eight measurements" in run(listing, tmp_path)
+    assert "task 4/4" in run([*learn, "--epochs", "1"], tmp_path)
