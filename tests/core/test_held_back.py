@@ -146,3 +146,20 @@ def test_guards_steer_in_place_of_stored_samples() -> None:
     free = taught(tasks=2, guard=0)
     free.core.begin(10, 10)
     assert free.core.looks is free.core.tasks
+
+
+def test_survivors_of_grouped_witnesses_are_a_random_choice_of_groups() -> None:
+    """Held back group by group in random order: the first five are one group, and over 400 draws any of the 20."""
+    groups, random = torch.arange(100) // 5, torch.Generator().manual_seed(2)
+    first = [groups[hold_back(100, Counts(0, 10), random, groups).witnesses[:5]] for _ in range(400)]
+    assert all(len(each.unique()) == 1 for each in first)
+    counts = torch.bincount(torch.stack(first)[:, 0], minlength=20)
+    assert int(counts.min()) > 4, "mean 20: below 5 once in 4·10⁴ for any of them"
+
+
+def test_what_groups_are_called_decides_nothing() -> None:
+    groups = torch.arange(100) // 5
+    names = torch.randperm(20, generator=torch.Generator().manual_seed(3))[groups] * 10**15
+    one, other = (hold_back(100, Counts(5, 10), torch.Generator().manual_seed(0), each) for each in (groups, names))
+    assert torch.equal(one.witnesses, other.witnesses)
+    assert torch.equal(one.guards, other.guards)

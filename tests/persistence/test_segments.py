@@ -74,7 +74,13 @@ def test_an_interrupted_run_goes_on_with_its_segments(tmp_path: Any) -> None:
     parts = [_task(2 * k, k, 200) for k in range(3)]
     x, y = np.concatenate([x for x, _, _ in parts]), np.concatenate([y for _, y, _ in parts])
     plan = np.concatenate([columns["plan"] for _, _, columns in parts])
-    options: dict[str, Any] = {"memory": 90, "tolerance": "plan=gold:+5pt", "epochs": 2, "network": "mlp:16"}
+    options: dict[str, Any] = {
+        "memory": 90,
+        "witness": 12,
+        "tolerance": "plan=gold:+5pt",
+        "epochs": 2,
+        "network": "mlp:16",
+    }
     stream = pdcl.split(x, y, columns={"plan": plan})
     whole = pdcl.run(stream, "pdcl", **options)
     row = next(row for row in whole.promises if row.kind == "segment")

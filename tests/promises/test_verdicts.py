@@ -173,7 +173,7 @@ def test_what_the_caller_knows_stands_in_the_row():
     [
         (lambda: judge_task("a", TWO_POINTS, None, [0, 1]), r"\+2pt needs what the same samples gave at the reference"),
         (lambda: judge_task("a", TWO_POINTS, [0], [0, 1]), "1 outcomes then, 2 now"),
-        (lambda: judge_task("a", FIVE, None, [0.5]), "5% is an error rate: outcomes now must be 0"),
+        (lambda: judge_task("a", FIVE, None, [1.5]), "5% is an error rate: outcomes now must be 0"),
         (lambda: judge_task("a", FIVE, None, [[0]]), r"one outcome per sample, but has shape \(1, 1\)"),
         (lambda: judge_task("a", Limit("0.1", "loss", value=0.1), None, [-1.0]), "-1 is negative"),
         (lambda: judge_task("a", Limit("9", "loss", value=9.0), None, [1.0]), "give a larger clip"),

@@ -21,6 +21,7 @@ from pdcl.memory.store import Memory
 
 LOOK_AT = 512
 SHOWN = 32
+GROUP = "group"
 
 Forward = Callable[[Any], Tensor]
 
@@ -65,8 +66,8 @@ class View:
 @dataclass
 class Filling:
     """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then);
-    outputs, where drift is constrained; codes, where segments have limits. guard, witness: samples a task sets aside;
-    None: as usual."""
+    outputs, where drift is constrained; codes, where segments have limits; group, where samples that are held back have
+    one. guard, witness: samples a task sets aside; None: as usual."""
 
     memory: Memory
     goal: Objective
@@ -125,6 +126,10 @@ class Filling:
 
         steady: what references are multiplied with.
         """
+        if aside is not None and _groups_of(data) is not None and GROUP not in self.memory.columns:
+            self.memory.join_column(
+                GROUP, alone(self.memory["id"].cpu() if len(self.memory) else torch.zeros(0).long())
+            )
         trained = data if aside is None else View(data, aside.trained)
         stay = self._held_back_slots(task)
         new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
@@ -180,6 +185,9 @@ class Filling:
             "role": torch.repeat_interleave(roles, sizes),
             "wrong": self.wrong(outputs, y),
         }
+        if GROUP in self.memory.columns:
+            groups = _groups_of(data)
+            rows[GROUP] = alone(positions + first_id) if groups is None else groups[positions]
         if self.segments:
             rows[CODES] = self.segments.encode(getattr(data, "columns", {}), positions)
         return rows | {"outputs": outputs} if self.records_outputs else rows
@@ -211,3 +219,13 @@ class Filling:
         mask = torch.tensor(in_error, dtype=torch.bool)[self.memory["task"].cpu()] if size else torch.zeros(0).bool()
         reference = self.memory["reference"].float()
         self.memory.join_column("wrong", torch.where(mask.to(reference.device), reference, torch.nan))
+
+
+def alone(ids: Tensor) -> Tensor:
+    """Groups of samples that came without one: each its own, below 0, where no given group is."""
+    return -1 - ids
+
+
+def _groups_of(data: Source) -> Tensor | None:
+    groups: Tensor | None = getattr(data, "groups", None)
+    return groups

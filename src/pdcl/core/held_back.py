@@ -62,14 +62,27 @@ def hold_back(samples: int, wanted: Counts, generator: Generator, groups: Tensor
         guards, witnesses = min(wanted.guards, most), min(wanted.witnesses, most)
         first = guards + witnesses
         return HeldBack(order[first:].sort().values, order[:guards], order[guards:first])
-    names = groups[order].unique()[torch.randperm(len(groups.unique()), generator=generator)]
-    sizes = torch.stack([(groups == name).sum() for name in names]).cumsum(0)
-    last = int((sizes <= min(wanted.guards, most)).sum())
-    taken = int(sizes[last - 1]) if last else 0
-    end = int((sizes <= taken + min(wanted.witnesses, most)).sum())
-    sides = (torch.isin(groups, names[:last]), torch.isin(groups, names[last:end]), torch.isin(groups, names[end:]))
-    guard, witness, rest = (side.nonzero().flatten() for side in sides)
-    return HeldBack(rest, guard, witness)
+    rank = _mixed(groups, generator)
+    sizes = torch.bincount(rank).cumsum(0)
+    taken = _whole_groups(sizes, min(wanted.guards, most))
+    end = _whole_groups(sizes, taken + min(wanted.witnesses, most))
+    # Group by group in random order: whatever number of first ones survives later, it is a random choice of groups.
+    order = rank.argsort(stable=True)
+    return HeldBack(order[end:].sort().values, order[:taken], order[taken:end])
+
+
+def _mixed(groups: Tensor, generator: Generator) -> Tensor:
+    """The rank of each sample's group in a random order, which doesn't depend on what the groups are called."""
+    _, codes = groups.unique(return_inverse=True)
+    count = int(codes.max()) + 1
+    first = torch.full((count,), len(codes)).scatter_reduce(0, codes, torch.arange(len(codes)), "amin")
+    return torch.randperm(count, generator=generator)[first.argsort().argsort()][codes]
+
+
+def _whole_groups(sizes: Tensor, most: int) -> int:
+    """Samples of the first groups that fit into `most` together. sizes: of the groups so far, summed."""
+    fitting = sizes[sizes <= most]
+    return int(fitting[-1]) if len(fitting) else 0
 
 
 def surviving(role: Tensor, task: Tensor, kind: int, tasks: int, each: int) -> Tensor:

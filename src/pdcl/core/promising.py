@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pdcl.core.filling import Filling, Reached
+from pdcl.core.filling import GROUP, Filling, Reached
 from pdcl.core.held_back import GUARD, WITNESS
 from pdcl.core.refill import are_classes
 from pdcl.core.segments import CODES
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 class Seen:
     """What held-back samples showed then and now: [n] each. steered: guards, for want of witnesses.
 
-    inside: which are in each segment, [segments, n].
+    inside: which are in each segment, [segments, n]. groups: who each belongs to; None where nobody said.
     """
 
     tasks: Tensor
@@ -40,6 +42,7 @@ class Seen:
     predictions: Tensor | None
     steered: Tensor
     inside: Tensor
+    groups: Tensor | None
 
     def of(self, task: int) -> Seen:
         return self._among(self.tasks == task)
@@ -54,7 +57,15 @@ class Seen:
             mine = mine & ~self.steered
         then, now = ({unit: values[mine] for unit, values in each.items()} for each in (self.then, self.now))
         said = None if self.predictions is None else self.predictions[mine]
-        return Seen(self.tasks[mine], self.targets[mine], then, now, said, self.steered[mine], self.inside[:, mine])
+        groups = None if self.groups is None else self.groups[mine]
+        return Seen(
+            self.tasks[mine], self.targets[mine], then, now, said, self.steered[mine], self.inside[:, mine], groups
+        )  # fmt: skip
+
+    @property
+    def members(self) -> npt.NDArray[np.int64] | None:
+        """The group of each sample, for bounds that hold where samples of a group are alike."""
+        return None if self.groups is None else self.groups.numpy()
 
 
 @dataclass
@@ -114,7 +125,8 @@ class Witnesses:
         steered = memory.read("role", slots).cpu() != WITNESS
         codes = memory.read(CODES, slots).cpu() if filling.segments else filling.segments.blank(len(slots))
         inside = filling.segments.masks(codes)
-        return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered, inside)
+        groups = memory.read(GROUP, slots).cpu() if GROUP in memory.columns else None
+        return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered, inside, groups)
 
     def _past(self, name: str, stated: Tolerance, task: int, seen: Seen, **about: Any) -> Question:
         from pdcl.promises.verdicts import Question
@@ -123,7 +135,7 @@ class Witnesses:
         unit = limit.unit
         return Question(
             name, limit, seen.now[unit].numpy(), seen.then[unit].numpy(), split=self._split(seen),
-            steered=bool(seen.steered.any()), **about,
+            steered=bool(seen.steered.any()), groups=seen.members, **about,
         )  # fmt: skip
 
     def _segments(self, filling: Filling, newest: int, seen: Seen) -> list[Question]:
@@ -154,7 +166,7 @@ class Witnesses:
         from pdcl.promises.verdicts import Question
 
         now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
-        return Question(name, limit, now, kind=NEW, stated=stated, steered=steered)
+        return Question(name, limit, now, kind=NEW, stated=stated, steered=steered, groups=seen.members)
 
     def _goal(self, tolerances: Tolerances, reached: Reached, before: list[float]) -> tuple[Limit | None, bool]:
         """What the new task must reach, and whether that is stated; if not, half-way from chance to what is attainable.

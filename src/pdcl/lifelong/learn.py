@@ -27,6 +27,7 @@ from pdcl.networks import eval_mode
 from pdcl.streams.checks import FIRST_BATCH, check_task
 from pdcl.streams.data import Collate, Data, everything, shaped
 from pdcl.streams.encoding import Encoding, Kind, described
+from pdcl.streams.hashes import group_numbers
 from pdcl.streams.labels import encode, in_order, labels_in
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Spec, Stream, Task
@@ -181,7 +182,8 @@ def _task(
     check_labels_apart(spec.labels, new)
     wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
     index = learner.tasks_learned
-    raw = held_to_spec(learner, samples.data(encoded(samples, wider)))
+    groups = None if samples.groups is None else group_numbers(samples.groups.tolist(), learner.lineage.key)
+    raw = held_to_spec(learner, samples.data(encoded(samples, wider), groups))
     data = features_of(learner, raw)
     held = data
     if test is not None:

@@ -7,6 +7,10 @@
         the loss itself and "at most" means the clipped loss (as in the gate)
 1.1x    f · then + betting bounds of the mean of now − f · then on the same samples; so the noise of the reference
         counts. A floor is a second limit, and each of the two gets half of `side`
+
+Samples of one group (a patient, a speaker) are alike, so they are no independent outcomes: a group then counts once, with
+the mean of its samples, and all bounds are by betting on the means of groups. Error rates of samples that are neither
+right nor wrong (the tokens of a text) are such means too.
 """
 
 from __future__ import annotations
@@ -27,7 +31,10 @@ CLIP = math.log(100)
 
 
 class Interval(NamedTuple):
-    """kept: the limit holds; broken: it does not, each with error probability at most `side`. wants: samples."""
+    """kept: the limit holds; broken: it does not, each with error probability at most `side`. wants: samples.
+
+    groups: how many there are, None where each sample is one; wants: groups, then.
+    """
 
     limit: float
     then: float | None
@@ -37,21 +44,64 @@ class Interval(NamedTuple):
     kept: bool
     broken: bool
     wants: int | None
+    groups: int | None = None
 
 
-def interval(limit: Limit, then: npt.ArrayLike | None, now: npt.ArrayLike, side: float, clip: float = CLIP) -> Interval:
-    """The interval of one limit. then, now: an outcome per sample at the reference and now, [n]; wrong is 1."""
+def interval(
+    limit: Limit,
+    then: npt.ArrayLike | None,
+    now: npt.ArrayLike,
+    side: float,
+    clip: float = CLIP,
+    groups: npt.ArrayLike | None = None,
+) -> Interval:
+    """The interval of one limit. then, now: an outcome per sample at the reference and now, [n]; wrong is 1.
+
+    groups: who each sample belongs to, [n].
+    """
     after = _outcomes(limit, now, clip, "now")
     before = None if then is None else _outcomes(limit, then, clip, "then")
     if before is not None and before.shape != after.shape:
         raise UsageError(f"limit {limit.written}: {len(before)} outcomes then, {len(after)} now; give the same samples")
     if limit.unit == "loss" and limit.value is not None and limit.value >= clip:
         raise UsageError(f"limit {limit.written} can't be broken by losses clipped at {clip:.4g}: give a larger clip")
-    if limit.compares:
-        if before is None:
-            raise UsageError(f"limit {limit.written} needs what the same samples gave at the reference: give then")
-        return _rise(limit, before, after, side) if limit.rise is not None else _ratio(limit, before, after, side, clip)
-    return _absolute(limit, before, after, side, clip)
+    if limit.compares and before is None:
+        raise UsageError(f"limit {limit.written} needs what the same samples gave at the reference: give then")
+    numbers = None if groups is None else _numbers(limit, groups, after)
+    if numbers is None:
+        counts = _right_or_wrong(after) and (before is None or _right_or_wrong(before))
+        return _independent(limit, before, after, side, clip, counts)
+    before, after = None if before is None else _means(before, numbers), _means(after, numbers)
+    return _independent(limit, before, after, side, clip, counts=False)._replace(groups=len(after))
+
+
+def _independent(
+    limit: Limit, before: Floats | None, after: Floats, side: float, clip: float, counts: bool
+) -> Interval:
+    """The interval from independent outcomes. counts: they are right or wrong, and no means."""
+    if not limit.compares:
+        return _absolute(limit, before, after, side, clip, counts)
+    assert before is not None
+    if limit.rise is None:
+        return _ratio(limit, before, after, side, clip)
+    return _rise(limit, before, after, side) if counts else _mean_rise(limit.rise, before, after, side)
+
+
+def _numbers(limit: Limit, groups: npt.ArrayLike, after: Floats) -> npt.NDArray[np.int64] | None:
+    """The number of each sample's group, from 0 on; None where every sample is a group of its own."""
+    given = np.asarray(groups)
+    if given.shape != after.shape:
+        raise UsageError(f"limit {limit.written}: {len(given)} groups for {len(after)} outcomes; give one per sample")
+    _, numbers = np.unique(given, return_inverse=True)
+    return None if int(numbers.max()) + 1 == len(after) else numbers
+
+
+def _means(values: Floats, numbers: npt.NDArray[np.int64]) -> Floats:
+    return np.asarray(np.bincount(numbers, weights=values) / np.bincount(numbers))
+
+
+def _right_or_wrong(outcomes: Floats) -> bool:
+    return bool(np.isin(outcomes, (0.0, 1.0)).all())
 
 
 def _outcomes(limit: Limit, values: npt.ArrayLike, clip: float, what: str) -> Floats:
@@ -59,24 +109,25 @@ def _outcomes(limit: Limit, values: npt.ArrayLike, clip: float, what: str) -> Fl
     if found.ndim != 1 or not len(found):
         raise UsageError(f"limit {limit.written}: {what} must be one outcome per sample, but has shape {found.shape}")
     if limit.unit == "error":
-        if not np.isin(found, (0.0, 1.0)).all():
-            raise UsageError(f"limit {limit.written} is an error rate: outcomes {what} must be 0 (right) or 1 (wrong)")
+        if not ((found >= 0) & (found <= 1)).all():
+            raise UsageError(f"limit {limit.written} is an error rate: outcomes {what} must be 0 (right) to 1 (wrong)")
         return found
     if (found < 0).any():
         raise UsageError(f"limit {limit.written}: a loss of {found.min():.4g} is negative; losses start at 0")
     return np.where(np.isnan(found), clip, np.minimum(found, clip))
 
 
-def _absolute(limit: Limit, before: Floats | None, after: Floats, side: float, clip: float) -> Interval:
+def _absolute(limit: Limit, before: Floats | None, after: Floats, side: float, clip: float, counts: bool) -> Interval:
     assert limit.value is not None
     value, then, now = limit.value, None if before is None else float(before.mean()), float(after.mean())
-    if limit.unit == "error":
+    if limit.unit == "error" and counts:
         wrong, n = int(after.sum()), len(after)
         low, high = float(rate_lower(wrong, n, side)), float(rate_upper(wrong, n, side))
         wants = sample_sizes.samples_needed_for_rate(value, now, level=side)
     else:
-        low, high = _mean_bounds(after, clip, side)
-        wants = sample_sizes.samples_needed_for_mean((now - value) / clip, float(after.std()) / clip, level=side)
+        top = 1.0 if limit.unit == "error" else clip
+        low, high = _mean_bounds(after, top, side)
+        wants = sample_sizes.samples_needed_for_mean((now - value) / top, float(after.std()) / top, level=side)
     return Interval(value, then, now, low, high, high <= value, low > value, wants)
 
 
@@ -90,6 +141,15 @@ def _rise(limit: Limit, before: Floats, after: Floats, side: float) -> Interval:
     wants = sample_sizes.samples_needed(100 * limit.rise, changed, level=side, change=now - then)
     bottom, top = max(0.0, then + low), min(1.0, then + high)
     return Interval(min(1.0, then + limit.rise), then, now, bottom, top, high <= limit.rise, low > limit.rise, wants)
+
+
+def _mean_rise(rise: float, before: Floats, after: Floats, side: float) -> Interval:
+    """then + betting bounds of the mean change, which lies in [−1, 1]."""
+    change, then, now = after - before, float(before.mean()), float(after.mean())
+    low, high = (bound - 1 for bound in _mean_bounds(1 + change, 2.0, side))
+    wants = sample_sizes.samples_needed_for_mean((now - then - rise) / 2, float(change.std()) / 2, level=side)
+    bottom, top = max(0.0, then + low), min(1.0, then + high)
+    return Interval(min(1.0, then + rise), then, now, bottom, top, high <= rise, low > rise, wants)
 
 
 def _ratio(limit: Limit, before: Floats, after: Floats, side: float, clip: float) -> Interval:

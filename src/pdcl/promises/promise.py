@@ -27,6 +27,8 @@ class Promise:
     within, taken_by_new: errors as shares of the samples, by what was predicted instead (`split_errors`).
     paired: the limit compares with `then`; low and high are then the bounds of the change, added to what was.
     steered: measured on samples that steered training; nothing is certified then.
+    groups: how many groups (patients, speakers) the samples are of, where that counts: then, now, low and high are means
+        over groups, and `wants` is a number of groups.
     advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
     """
 
@@ -48,6 +50,7 @@ class Promise:
     paired: bool = False
     steered: bool = False
     advice: tuple[str, ...] = ()
+    groups: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"advice": list(self.advice)}
@@ -69,10 +72,10 @@ class Promise:
 
     def _finding(self) -> str:
         if self.verdict == UNDECIDED:
-            what = "samples" if self.steered else "witnesses"
-            decide = (
-                "too near the limit to tell" if self.wants is None else f"about {_rounded(self.wants)} would decide"
-            )
+            what, unit = "samples" if self.steered else "witnesses", ""
+            if self.groups is not None:
+                what, unit = f"{what} of {self.groups} groups", " groups"
+            decide = f"about {_rounded(self.wants)}{unit} would decide" if self.wants else "too near the limit to tell"
             return f"{UNDECIDED}: {self.samples} {what}; {decide}"
         if self.verdict not in (BROKEN, NOT_LEARNED):
             return self.verdict

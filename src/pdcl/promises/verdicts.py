@@ -45,7 +45,8 @@ class Question:
     """Does `task` keep `limit`? then, now: an outcome per sample (1 where it is wrong, or its loss), [n] each, in the
     same order; then may be left out where the limit is absolute. stated: whether a user wrote the limit. clip: losses
     count up to here. come: whether any sample of it has come so far. held: of a task's memory, for advice where its
-    limit is broken. The other fields stand in the row as they are.
+    limit is broken. groups: who each sample belongs to (a patient, a speaker), [n]: samples of one are alike, so groups
+    are counted and each counts the same. The other fields stand in the row as they are.
     """
 
     task: str
@@ -60,6 +61,7 @@ class Question:
     clip: float = CLIP
     come: bool = True
     held: Held | None = None
+    groups: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -99,10 +101,12 @@ def half_way(chance: float, attainable: float, unit: str = "error") -> Limit:
 
 def _judged(question: Question, level: float) -> Promise:
     limit, split = question.limit, question.split
-    found = interval(limit, question.then, question.now, level / 2, question.clip) if np.size(question.now) else None
+    found = _measured(question, level / 2) if np.size(question.now) else None
     verdict = _verdict(found, question.kind) if question.come else NO_SAMPLES
     samples = int(np.size(question.now))
-    wants = None if found is None or verdict != UNDECIDED or found.wants is None else max(found.wants, samples + 1)
+    groups = None if found is None else found.groups
+    wants = None if found is None or verdict != UNDECIDED or found.wants is None else found.wants
+    wants = None if wants is None else max(wants, 1 + (groups or samples))
     return Promise(
         question.task,
         question.kind,
@@ -122,7 +126,12 @@ def _judged(question: Question, level: float) -> Promise:
         limit.compares,
         question.steered,
         (*question.advice, *(remedies(limit, found, question.held) if found and verdict == BROKEN else ())),
+        groups,
     )
+
+
+def _measured(question: Question, side: float) -> Interval:
+    return interval(question.limit, question.then, question.now, side, question.clip, question.groups)
 
 
 def _verdict(found: Interval | None, kind: str) -> str:

@@ -63,6 +63,11 @@ def name_hashes(names: Iterable[Any], key: bytes) -> Tensor:
     return _hashed((str(name).encode() for name in names), key)
 
 
+def group_numbers(names: Iterable[Any], key: bytes) -> Tensor:
+    """A number ≥ 0 for the group of every sample, the same for a group whenever it comes again; (n,) int64."""
+    return name_hashes(names, key) & (2**63 - 1)
+
+
 def _hashed(contents: Iterable[bytes], key: bytes) -> Tensor:
     digests = (hashlib.blake2b(content, digest_size=8, key=key).digest() for content in contents)
     return torch.tensor([int.from_bytes(each, "little", signed=True) for each in digests], dtype=torch.int64)
