@@ -28,6 +28,7 @@ from pdcl.learners.pdcl import PDCL, SHORT
         ({"slack": "batch", "slack_samples": 100}, "slack_samples"),
         ({"constrain": "drift", "drift": 0.5}, "drift"),
         ({"partition": "uniform", "alpha": 0.3}, "alpha"),
+        ({"partition": "affine:alpha=.5", "alpha": 0.3}, "alpha"),
         ({"partition": "generalization", "current_cap": 0.5}, "current_cap"),
         ({"partition": "affine", "minimum": 7}, "minimum"),
         ({"selection": "uniform", "clip": 0.5}, "clip"),

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from pdcl.duality import cumulate, draw_by_dual, draw_samples_by_dual, draw_stratified, draw_uniform
+from pdcl.duality import cumulate, draw_by_dual, draw_samples_by_dual, draw_stratified
+from pdcl.duality.estimators import Pool, Uniformly
 from pdcl.duality.replay import invert
 
 DUALS = torch.tensor([0.0, 2.0, 0.5, 3.0, 1.0, 0.1])
@@ -18,7 +19,7 @@ LOSSES = torch.rand(20, generator=torch.Generator().manual_seed(8), dtype=torch.
 
 DRAWS = {
     "by dual": lambda m, g: draw_by_dual(cumulate(DUALS, COUNTS), OFFSETS, COUNTS, m, g),
-    "uniform": lambda m, g: draw_uniform(DUALS, TASKS, COUNTS, m, g),
+    "uniform": lambda m, g: Uniformly().draw(Pool(DUALS.double(), torch.arange(20), OFFSETS, COUNTS), m, g),
     "stratified": lambda m, g: draw_stratified(DUALS, OFFSETS, COUNTS, m, g),
     "samples by dual": lambda m, g: draw_samples_by_dual(cumulate(SAMPLE_MASSES), m, g),
 }
@@ -76,7 +77,8 @@ def test_stratified_spreads_evenly_and_gives_each_task_its_dual(m):
 
 def test_a_uniform_draw_keeps_samples_of_weight_zero():
     """Networks with batch statistics replay them for the statistics alone."""
-    slots, weights = draw_uniform(torch.zeros(6), TASKS, COUNTS, 500, torch.Generator())
+    pool = Pool(torch.zeros(6).double(), torch.arange(20), OFFSETS, COUNTS)
+    slots, weights = Uniformly().draw(pool, 500, torch.Generator())
     assert len(slots.unique()) == 20
     assert (weights == 0).all()
 
@@ -90,7 +92,6 @@ EMPTY = torch.tensor([], dtype=torch.long)
         lambda g: draw_by_dual(cumulate(torch.zeros(6), COUNTS), OFFSETS, COUNTS, 5, g),
         lambda g: draw_by_dual(cumulate(torch.tensor([0, 0, 0, 2.0, 0, 0]), COUNTS), OFFSETS, COUNTS, 5, g),
         lambda g: draw_by_dual(cumulate(EMPTY), EMPTY, EMPTY, 5, g),
-        lambda g: draw_uniform(EMPTY.float(), EMPTY, EMPTY, 5, g),
         lambda g: draw_stratified(torch.zeros(6), OFFSETS, COUNTS, 5, g),
         lambda g: draw_samples_by_dual(cumulate(torch.zeros(20)), 5, g),
         lambda g: DRAWS["by dual"](0, g),

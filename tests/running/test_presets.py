@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pdcl.learners.catalog import method
-from pdcl.running.options import standing
+from pdcl.running.options import resolve, standing
 from pdcl.running.presets import stream_options, tables
+from pdcl.streams.catalog import load
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "presets.md"
@@ -60,3 +61,12 @@ def test_small_presets_of_tiny_imagenet_constrain_the_loss_alone_on_small_images
         found = standing(method("pdcl"), "tiny_imagenet", preset, None)
         assert (found["drift"], found["constrain"], found["network"]) == (0.0, None, "resnet18:20")
         assert stream_options("tiny_imagenet", preset) == {"size": 32}
+
+
+@pytest.mark.parametrize("preset", ["default", "equal", "paper"])
+def test_a_limit_that_a_user_states_is_judged_in_every_preset(preset: str) -> None:
+    digits, entry = load("digits"), method("pdcl")
+    assert resolve(entry, digits, preset, {}).values["witness"] == 0
+    stated = resolve(entry, digits, preset, {"tolerance": "+2pt"}).values
+    assert (stated["guard"], stated["witness"]) == (None, None)
+    assert resolve(entry, digits, preset, {"tolerance": "+2pt", "witness": 0}).values["witness"] == 0

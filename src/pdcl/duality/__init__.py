@@ -15,7 +15,6 @@ from pdcl.duality.replay import (
     draw_by_dual,
     draw_samples_by_dual,
     draw_stratified,
-    draw_uniform,
 )
 from pdcl.duality.selection import (
     balanced_quota,
@@ -47,7 +46,6 @@ __all__ = [
     "draw_by_dual",
     "draw_samples_by_dual",
     "draw_stratified",
-    "draw_uniform",
     "effective_tolerance",
     "generalization_partition",
     "herding",

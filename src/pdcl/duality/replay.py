@@ -43,18 +43,6 @@ def draw_by_dual(
     return _within(tasks, offsets, counts, v), torch.full((m,), total / m, device=generator.device)
 
 
-def draw_uniform(
-    duals: Tensor, tasks_of_slots: Tensor, counts: Tensor, m: int, generator: Generator
-) -> tuple[Tensor, Tensor]:
-    """Any of the N stored samples, uniformly with replacement: weight N λ_k / (n_k m). Zero duals give zero weights."""
-    stored = len(tasks_of_slots)
-    if not stored:
-        return _nothing(generator)
-    slots = (_uniform((m,), generator) * stored).long()
-    tasks = tasks_of_slots[slots]
-    return slots, _weights(stored * duals[tasks].double() / (counts[tasks] * m))
-
-
 def draw_stratified(
     duals: Tensor, offsets: Tensor, counts: Tensor, m: int, generator: Generator
 ) -> tuple[Tensor, Tensor]:

@@ -83,6 +83,16 @@ def settings(found: Any) -> list[str]:
     return [f.name for f in fields(found)]
 
 
+def stated_settings(written: Any) -> list[str]:
+    """The settings that a rule's text names.
+
+    >>> stated_settings("affine:alpha=.3")
+    ['alpha']
+    """
+    parts = written.partition(":")[2].split(",") if isinstance(written, str) else []
+    return [part.partition("=")[0].strip() for part in parts if part.strip()]
+
+
 def _setting(kind: str, name: str, found: type, text: str) -> tuple[str, Any]:
     key, equals, value = (part.strip() for part in text.partition("="))
     known = {f.name: f.default for f in fields(found)}

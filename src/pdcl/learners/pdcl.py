@@ -22,7 +22,7 @@ from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.core.report import Report
 from pdcl.core.tolerances import Tolerances, read_limits
 from pdcl.duality.limits import Limits
-from pdcl.duality.rules import HOMES, describe_rule, rule, settings
+from pdcl.duality.rules import HOMES, describe_rule, rule, settings, stated_settings
 from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
@@ -161,6 +161,9 @@ class PDCL(Rehearsal):
         for name, (kind, setting) in SHORT.items():
             if values[name] is not None and setting not in settings(rules[kind]):
                 found[name] = f"with {kind}={describe_rule(kind, rules[kind])!r}"
+            elif values[name] is not None and setting in stated_settings(values[kind]):
+                if values[name] != getattr(rules[kind], setting):
+                    found[name] = f"beside {kind}={values[kind]!r}, which states it too"
         if values["estimator"] is not None and rules["slack"].from_batches:
             found["estimator"] = f"with slack={values['slack']!r}, which draws uniformly"
         if values["dual_steps"] is not None and values["primal_steps"] is not None:

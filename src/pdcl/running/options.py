@@ -104,8 +104,8 @@ def resolve(
 
 
 def _judge_what_users_state(options: Options) -> None:
-    """A stream's own table may leave limits unjudged (guard and witness 0); one that a user states is judged."""
-    if options.sources.get("tolerance") == "user" and options.preset == "default":
+    """A table may leave limits unjudged (guard and witness 0); one that a user states is judged, in every preset."""
+    if options.sources.get("tolerance") == "user":
         for name in ("guard", "witness"):
             if options.sources.get(name) not in (None, "user", "study"):
                 options.put({name: None}, "method")
