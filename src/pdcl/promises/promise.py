@@ -27,8 +27,8 @@ class Promise:
     within, taken_by_new: errors as shares of the samples, by what was predicted instead (`split_errors`).
     paired: the limit compares with `then`; low and high are then the bounds of the change, added to what was.
     steered: measured on samples that steered training; nothing is certified then.
-    groups: how many groups (patients, speakers) the samples are of, where that counts: then, now, low and high are means
-        over groups, and `wants` is a number of groups.
+    groups: how many groups (patients, speakers) the samples are of, where groups are counted. All values are means over
+        groups then, and `wants` is a number of groups.
     advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
     """
 
