@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pdcl.streams.task_list import from_tasks as from_tasks
     from pdcl.training.batches import Batch as Batch
     from pdcl.training.learner import Step as Step
+    from pdcl.verdict.forgetting import forget as forget
     from pdcl.verdict.gate import gate as gate
     from pdcl.verdict.prices import prices as prices
     from pdcl.verdict.rolling_back import rollback as rollback
@@ -57,6 +58,7 @@ _HOMES = {
     "Result": "running.result",
     "Step": "training.learner",
     "Stream": "streams.task",
+    "forget": "verdict.forgetting",
     "from_tasks": "streams.task_list",
     "gate": "verdict.gate",
     "prices": "verdict.prices",

@@ -25,6 +25,7 @@ VERBS = {
     "whatif": "re-solve a run's last task at other tolerances: did the price hold?",
     "gate": "does a model keep its limits? PASS, FAIL or UNDECIDED, with known confidence",
     "update": "learn a month's data, and use the updated model only if it passes the gate",
+    "forget": "take samples, or all of a patient, out of a model and of what is kept beside it",
     "rollback": "put the state before the newest update back in use",
 }
 FAILED = 1

@@ -20,6 +20,7 @@ from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.feasible import Between
 from pdcl.lifelong.growth import Grow, extend_labels
 from pdcl.lifelong.inputs import check_labels_apart, fitting
+from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_choice, rolled_back
 from pdcl.lifelong.warning import warn_of_broken
@@ -300,6 +301,5 @@ def _note(
 ) -> None:
     assert learner.spec is not None
     learner.lineage.note(task, learner.spec, settings, result, how)
-    if samples.groups is not None:
-        learner.lineage.note_groups(samples.groups.tolist())
+    note_owners(learner, task.data, samples)
     learner.lineage.settle()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pdcl.lifelong.entry import ADOPTED, LEARNED
+from pdcl.lifelong.owners import Owners
 from pdcl.lifelong.references import References
 from pdcl.streams.data import Data, everything
 from pdcl.streams.encoding import leaf_parts
@@ -56,6 +57,7 @@ class Lineage:
     seen: Hashes = field(default_factory=Hashes)
     named: Hashes = field(default_factory=Hashes)
     references: References = field(default_factory=References)
+    owners: Owners = field(default_factory=Owners)
 
     @property
     def samples(self) -> Tensor:
@@ -137,6 +139,7 @@ class Lineage:
             "groups": self.groups,
             "states": self.states,
             "references": self.references.state_dict(),
+            "owners": {"samples": self.owners.samples, "names": self.owners.names},
         }
 
     @classmethod
@@ -145,8 +148,9 @@ class Lineage:
         known = state.get("settings", [])
         entries = [_with_settings(entry, known) for entry in state["entries"]]
         hashes = Hashes(state["samples"]), Hashes(state["groups"])
+        owners = Owners(**state.get("owners", {}))
         references = References.from_state(state.get("references"))
-        return cls(bytes.fromhex(state["key"]), entries, list(state["states"]), [], *hashes, references)
+        return cls(bytes.fromhex(state["key"]), entries, list(state["states"]), [], *hashes, references, owners)
 
 
 def _numbered(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

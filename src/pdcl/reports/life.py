@@ -65,6 +65,8 @@ def _note(entry: dict[str, Any]) -> str:
     result = entry["result"]
     if entry["how"] == ROLLED_BACK and "undone" in result:
         return f"Rolled back: {result['why']}"
+    if "forgotten" in result:
+        return f"{result['forgotten']} stored samples removed"
     if result.get("update"):
         return str(result["update"]["why"])
     if entry["how"] == REBASED:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.owners import belonging
 from pdcl.verdict.criteria import PAIRED
 from pdcl.verdict.deciding import FAIL, PASS, Judged
 from pdcl.verdict.output import number, title
@@ -36,9 +37,9 @@ def levers(
         if row.verdict == PASS:
             continue
         task, label = _place(row, by, tasks, labels)
-        # Of a group that memory has no column for nobody can say how many samples it holds.
-        known = by is None or task is not None or label is not None
-        held = stored(learner, task, label, clip) if known else None
+        segment = None if by in (None, "class", "task") or label is not None else f"{by}={row.group}"
+        known = by is None or task is not None or label is not None or segment is not None
+        held = stored(learner, task, label, clip, segment) if known else None
         found[title(row)] = [_limit(row), *_samples(row), *_memory(row, held), *_dual(learner, task)]
     return found
 
@@ -116,10 +117,15 @@ def rising(path: list[float]) -> bool:
 
 
 @torch.no_grad()
-def stored(learner: Learner, task: int | None, label: int | None, clip: float | None) -> Stored | None:
-    """How the model does on what memory holds of a task, of a class, or of everything."""
+def stored(
+    learner: Learner, task: int | None, label: int | None, clip: float | None, segment: str | None = None
+) -> Stored | None:
+    """How the model does on what memory holds of a task, of a class, of a segment (`column=value`), or of everything.
+
+    None where there is no memory, or nobody knows what in it is of the segment.
+    """
     memory = learner.store
-    if memory is None:
+    if memory is None or (segment is not None and not len(learner.lineage.owners)):
         return None
     if not len(memory):
         return Stored(0, None, None)
@@ -128,6 +134,8 @@ def stored(learner: Learner, task: int | None, label: int | None, clip: float | 
         mask = memory["task"].cpu() == task
     if label is not None:
         mask = memory["y"].cpu() == label
+    if segment is not None:
+        mask = belonging(learner, segment)
     if not mask.any():
         return Stored(0, None, None)
     x, y = memory["x"].cpu()[mask], memory["y"].cpu()[mask]

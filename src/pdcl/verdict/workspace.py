@@ -27,7 +27,7 @@ from pdcl.storage.disk import own_directory, read_regular, remove_tree, reported
 from pdcl.storage.locking import Lock
 from pdcl.storage.serialize import from_parts
 from pdcl.storage.vault import MANIFEST, Vault
-from pdcl.streams.audits import SAMPLES, read_audit
+from pdcl.streams.audits import SAMPLES, Audit, read_audit
 from pdcl.streams.samples import Column
 
 NAME, CANDIDATE, ASIDE, TODO = ".update", "candidate", "aside.npz", "todo.json"
@@ -114,11 +114,15 @@ def _without(audit: Path, tasks: set[str]) -> None:
     held = read_audit(audit)
     stay = np.asarray([str(task) not in tasks for task in held.columns["task"].tolist()])
     if stay.any():
-        kept = held.taken(np.flatnonzero(stay))
-        _write(audit, {"x": kept.x.numpy(), "y": kept.y, **kept.columns})
+        write_samples(audit, held.taken(np.flatnonzero(stay)))
     else:
         with reported(audit):
             (audit / SAMPLES).unlink()
+
+
+def write_samples(place: Path, audit: Audit) -> None:
+    """Put an audit set on disk, whole."""
+    _write(place, {"x": audit.x.numpy(), "y": audit.y, **audit.columns})
 
 
 def _write(audit: Path, arrays: dict[str, Column]) -> None:

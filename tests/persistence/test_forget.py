@@ -1,0 +1,166 @@
+"""Forgetting: samples leave memory, guards, witnesses, audit data, previous states and evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pdcl
+from pdcl.cli import main
+from pdcl.errors import UsageError
+from pdcl.learners.replay import ER
+from pdcl.lifelong.entry import FORGOTTEN
+from pdcl.lifelong.owners import memory_hashes
+from pdcl.streams.audits import read_audit
+from pdcl.verdict.evidence import verify
+from pdcl.verdict.ledger import Ledger
+
+
+def patients(seed: int, n: int = 120) -> dict[str, Any]:
+    """Six samples of each patient; every sample's last input is its patient's number, to recognise it by."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 2, n)
+    x = random.normal(0, 0.3, (n, 4)).astype(np.float32)
+    x[np.arange(n), y] += 3
+    who = np.arange(n) // 6 + 100 * seed
+    x[:, 3] = who
+    return {"x": x, "y": np.asarray(["a", "b"])[y], "patient": who}
+
+
+def learn(learner: Any, data: dict[str, Any], name: str, place: Path, **more: Any) -> None:
+    learner.learn(
+        data["x"], data["y"], groups=data["patient"], columns={"site": np.where(data["patient"] % 2, "north", "south")},
+        name=name, epochs=2, audit=place / "audit", audit_share=0.3, **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Path:
+    learner = pdcl.PDCL("mlp:8", memory=80, tolerance="+50pt", guard=8, witness=8, seed=0, device="cpu")
+    for number, name in enumerate(["jan", "feb"], start=1):
+        learn(learner, patients(number), name, tmp_path)
+        learner.save(tmp_path / "model")
+    pdcl.gate(
+        tmp_path / "model", tmp_path / "audit", max_error=0.99, by="task", groups="group", looks=5,
+        evidence=tmp_path / "evidence" / "one",
+    )  # fmt: skip
+    return tmp_path
+
+
+def numbers(x: Any) -> set[int]:
+    return {int(each) for each in np.asarray(x)[:, 3].tolist()}
+
+
+def everywhere(life: Path) -> dict[str, set[int]]:
+    """Whose samples lie where."""
+    places = {name: numbers(pdcl.load(life / name).store["x"]) for name in ("model", "model/previous")}
+    evidence = life / "evidence" / "one" / "samples.npz"
+    places["evidence"] = numbers(np.load(evidence)["x"]) if evidence.exists() else set()
+    return {**places, "audit": numbers(read_audit(life / "audit").x.numpy())}
+
+
+def test_a_patient_leaves_memory_and_the_state_before(life: Path) -> None:
+    stored = pdcl.load(life / "model").store
+    who = sorted(numbers(stored["x"]) & numbers(pdcl.load(life / "model" / "previous").store["x"]))[0]
+    held = int((stored["x"][:, 3] == who).sum())
+    made = pdcl.forget(life / "model", group=f"patient={who}", audit=life / "audit", evidence=life / "evidence")
+    assert made.removed[str(life / "model")] == held > 0
+    assert all(who not in there for there in everywhere(life).values())
+    assert any("weights" in each for each in made.remains)
+
+
+def test_a_patient_leaves_the_audit_set_and_the_evidence_which_still_verifies(life: Path) -> None:
+    who = sorted(numbers(read_audit(life / "audit").x.numpy()))[0]
+    looks = Ledger(life / "audit" / "ledger.jsonl").entries()
+    made = pdcl.forget(life / "model", group=f"patient={who}", audit=life / "audit", evidence=life / "evidence")
+    assert made.removed[str(life / "audit")] == 6
+    assert made.removed[str(life / "evidence" / "one")] == 6
+    assert all(who not in there for there in everywhere(life).values())
+    assert verify(life / "evidence" / "one")["verdict"] == "PASS"
+    assert Ledger(life / "audit" / "ledger.jsonl").entries() == looks
+    assert made.remains == [], "it was never trained on"
+
+
+def test_guards_and_witnesses_go_too(life: Path) -> None:
+    held = pdcl.load(life / "model").store
+    for role in (1, 2):
+        x = held["x"][held["role"] == role][:1]
+        made = pdcl.forget(life / "model", samples=np.asarray(x), audit=life / "audit", evidence=life / "evidence")
+        assert made.removed[str(life / "model")] == 1
+        left = pdcl.load(life / "model").store
+        assert not (left["x"] == x).all(1).any()
+        assert not (pdcl.load(life / "model" / "previous").store["x"] == x).all(1).any()
+
+
+def test_the_lineage_keeps_that_it_happened_and_not_what_it_was(life: Path) -> None:
+    before = pdcl.load(life / "model")
+    key, x = before.lineage.key, np.asarray(before.store["x"][:1])
+    gone = int(memory_hashes(before)[0])
+    pdcl.forget(life / "model", samples=x)
+    after = pdcl.load(life / "model").lineage
+    entry = after.entries[-1]
+    assert (entry["how"], entry["result"], entry["name"]) == (FORGOTTEN, {"forgotten": 1}, "")
+    assert after.key == key
+    for hashes in (after.samples, after.references.hashes, after.owners.samples):
+        assert gone not in hashes.tolist()
+    text = "".join(path.read_bytes().decode("latin1") for path in (life / "model").rglob("*") if path.is_file())
+    assert x.tobytes().decode("latin1") not in text, "no byte sequence of the sample is left in any file of the model"
+
+
+def test_a_model_goes_on_learning_after_a_whole_task_was_forgotten(life: Path) -> None:
+    jan = {f"patient={who}" for who in numbers(patients(1)["x"])}
+    for group in jan:
+        pdcl.forget(life / "model", group=group, audit=life / "audit")
+    learner = pdcl.load(life / "model")
+    assert learner.store.counts(2)[0] == 0
+    learn(learner, patients(3), "mar", life)
+    assert learner.evaluate(patients(3)["x"], patients(3)["y"]) > 0.5
+
+
+@pytest.mark.parametrize("method", ["er", "er-ring", "derpp", "icarl", "gem"])
+def test_methods_whose_places_can_not_be_empty_hold_other_samples_instead(method: str, tmp_path: Path) -> None:
+    learner = pdcl.learner(method, network="mlp:8", memory=20, seed=0, device="cpu")
+    data = patients(1)
+    learner.learn(data["x"], data["y"], groups=data["patient"], name="jan", epochs=1)
+    learner.save(tmp_path / "model")
+    who = int(learner.store["x"][0, 3])
+    size = len(learner.store)
+    pdcl.forget(tmp_path / "model", group=f"patient={who}")
+    again = pdcl.load(tmp_path / "model")
+    assert who not in numbers(again.store["x"])
+    assert len(again.store) == size
+    again.learn(*(patients(2)[each] for each in ("x", "y")), name="feb", epochs=1)
+
+
+def test_what_can_not_be_known_is_said(tmp_path: Path) -> None:
+    learner = ER("mlp:8", memory=20, seed=0, device="cpu")
+    data = patients(1)
+    learner.learn(data["x"], data["y"], name="jan", epochs=1)
+    learner.save(tmp_path / "model")
+    remains = " ".join(pdcl.forget(tmp_path / "model", group="patient=101").remains)
+    assert "memory may hold samples of it" in remains
+    assert "no audit directory was given" in remains
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({}, "say what to forget"), ({"group": "17"}, "COLUMN=VALUE"), ({"group": "a=1", "samples": [[0.0]]}, "one of")],
+)
+def test_what_is_unclear_is_refused(life: Path, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        pdcl.forget(life / "model", **given)
+
+
+def test_the_command_line(life: Path, capsys: Any) -> None:
+    np.savez(life / "theirs.npz", x=np.asarray(pdcl.load(life / "model").store["x"][:2]))
+    words = ["forget", str(life / "model"), "--samples", str(life / "theirs.npz"), "--audit", str(life / "audit")]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert f"removed from {life / 'model'}: 2" in said
+    assert "still there: the weights" in said
+    assert main([*words[:2], "--samples", str(life / "nowhere.npz")]) == 1
+    assert json.dumps(said)
