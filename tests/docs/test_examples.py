@@ -30,9 +30,11 @@ def pages_with_code():
 
 
 PROGRAMS = {name: blocks for name, blocks in pages_with_code().items() if name not in ELSEWHERE}
+# The demo, seventy runs.
+LONG = {"studies.md"}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in PROGRAMS])
 def test_a_page_runs_from_top_to_bottom(name, tmp_path):
     (tmp_path / "page.py").write_text("import torch\ntorch.set_num_threads(1)\n" + "\n".join(PROGRAMS[name]))
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
