@@ -161,9 +161,12 @@ class PDCL(Rehearsal):
         for name, (kind, setting) in SHORT.items():
             if values[name] is not None and setting not in settings(rules[kind]):
                 found[name] = f"with {kind}={describe_rule(kind, rules[kind])!r}"
-            elif values[name] is not None and setting in stated_settings(values[kind]):
-                if values[name] != getattr(rules[kind], setting):
-                    found[name] = f"beside {kind}={values[kind]!r}, which states it too"
+            elif (
+                values[name] is not None
+                and setting in stated_settings(values[kind])
+                and values[name] != getattr(rules[kind], setting)
+            ):
+                found[name] = f"beside {kind}={values[kind]!r}, which states it too"
         if values["estimator"] is not None and rules["slack"].from_batches:
             found["estimator"] = f"with slack={values['slack']!r}, which draws uniformly"
         if values["dual_steps"] is not None and values["primal_steps"] is not None:

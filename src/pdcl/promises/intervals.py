@@ -8,9 +8,9 @@
 1.1x    f · then + betting bounds of the mean of now − f · then on the same samples; so the noise of the reference
         counts. A floor is a second limit, and each of the two gets half of `side`
 
-Samples of one group (a patient, a speaker) are alike, so they are no independent outcomes: a group then counts once, with
-the mean of its samples, and all bounds are by betting on the means of groups. Error rates of samples that are neither
-right nor wrong (the tokens of a text) are such means too.
+Samples of one group (a patient, a speaker) are alike, so they are no independent outcomes: a group then counts once,
+with the mean of its samples, and all bounds are by betting on the means of groups. Error rates of samples that are
+neither right nor wrong (the tokens of a text) are such means too.
 """
 
 from __future__ import annotations
