@@ -26,25 +26,6 @@ def test_the_examples_of_readme_and_limits_run(name, number, tmp_path):
     assert done.stdout.strip()
 
 
-def test_the_method_of_contributing_is_a_learner_and_runs_by_name(tmp_path):
-    code = blocks("CONTRIBUTING.md")[0]
-    assert len([line for line in code.splitlines() if line.strip()]) <= 30
-    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
-    command = ["run", "digits", "newest", "--plugin", "mine.py", "--epochs", "1", "--memory", "30", "--out", "runs"]
-    call = [sys.executable, "-m", "pdcl", *command]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "next: pdcl results runs" in done.stdout
-
-
-def test_the_method_of_contributing_keeps_the_contract():
-    from pdcl.testing import check_learner
-
-    space = {"__name__": "contributed"}
-    exec(blocks("CONTRIBUTING.md")[0].replace('@pdcl.register("newest"', '@pdcl.register("newest-checked"'), space)
-    check_learner(space["Newest"])
-
-
 @pytest.mark.parametrize("number", range(3))
 def test_the_rules_of_the_document_are_short_and_run_from_the_command_line(number, tmp_path):
     """Each of a dual rule, a partition rule and a buffer policy, as a reader would run it."""
@@ -59,9 +40,3 @@ def test_the_rules_of_the_document_are_short_and_run_from_the_command_line(numbe
     assert "next: pdcl results runs" in done.stdout
     (config,) = (tmp_path / "runs").glob("*/config.json")
     assert line.split()[-1] in json.loads(config.read_text(encoding="utf-8"))["options"][line.split()[-2][2:]]["value"]
-
-
-def test_every_document_that_is_linked_is_there():
-    for name in ("README.md", "CONTRIBUTING.md"):
-        for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / name).read_text(encoding="utf-8")):
-            assert (ROOT / target).exists(), f"{name} links {target}"

@@ -62,6 +62,11 @@ FIRST = TaskBegan(0, "a", samples=200, steps=40, classes=["0", "1"])
 SECOND = TaskBegan(1, "b", samples=400, steps=80, classes=["2", "3"])
 
 
+def test_a_small_tolerance_is_never_shown_as_zero():
+    text = told(BEGAN, FIRST, SECOND, Infeasible(1, 0, dual=1.5, slack=0.02, tolerance=0.0002, reached=0.0202))
+    assert "tolerance 0.0002 of task 1 (0, 1) not met: 0.020" in text
+
+
 def test_speed_and_time_left_follow_from_the_steps(progress):
     tell(progress, BEGAN, FIRST, 2.0, Stepped(0, epoch=0, step=9, loss=1.0))
     assert progress.done == 10

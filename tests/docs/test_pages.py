@@ -83,6 +83,15 @@ def test_the_equation_of_the_page_is_in_the_docstring_of_its_function():
         assert formula in found(name).__doc__, name
 
 
+def test_the_page_on_rules_names_every_rule():
+    from pdcl.duality.rules import HOMES, rule_names
+
+    table = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", read(DOCS / "rules.md"), re.MULTILINE))
+    assert {kind: re.findall(r"`(\w+)`", names) for kind, names in table.items()} == {
+        kind: rule_names(kind) for kind in HOMES
+    }
+
+
 def test_the_licence_of_every_data_set_is_named():
     from pdcl.streams.catalog import BUILT_IN
 

@@ -73,6 +73,20 @@ def test_filters_sorting_and_choices_work(address, look):
         assert seen.said == []
 
 
+def test_runs_are_listed_by_method_and_a_method_far_behind_is_told_at_the_edge(address, look):
+    with look() as seen:
+        seen.open(address)
+        assert [text.split()[0] for text in seen.page.locator(".runs summary").all_inner_texts()] == [
+            "er-ring", "finetune", "pdcl",
+        ]  # fmt: skip
+        seen.page.locator(".runs summary").first.click()
+        assert not seen.page.locator(".runs li").first.is_visible()
+        chart = seen.page.locator('[data-chart="accuracy-memory"]')
+        assert chart.locator("h4").inner_text() == "Accuracy by method", "there is one size of memory"
+        assert "◂" in chart.locator(".annotation").inner_text(), "finetune is at chance, the others far above"
+        assert seen.said == []
+
+
 def test_dark_follows_the_system_and_the_reader_and_print_is_light(address, look):
     ground = "getComputedStyle(document.body).backgroundColor"
     with look(color_scheme="dark") as seen:

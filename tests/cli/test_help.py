@@ -1,0 +1,20 @@
+"""Help texts are whole sentences of the docstrings, for every option of every method."""
+
+from dataclasses import fields
+
+import pytest
+
+from pdcl.cli.form import NOT_OFFERED, explained
+from pdcl.learners.catalog import methods
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_option_of_a_method_has_its_whole_help(name):
+    kind = methods()[name].load()
+    helps = explained(kind)
+    for each in fields(kind):
+        if each.init and each.name not in NOT_OFFERED:
+            text = helps[each.name]
+            assert text.count("(") == text.count(")"), f"{name} --{each.name}: {text}"
+            assert not text.endswith((",", ";", " on", " a", " from", " multiple")), f"{name} --{each.name}: {text}"
+    assert "guard" not in helps or helps["guard"].endswith("for all tasks together)")
