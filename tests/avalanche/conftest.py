@@ -6,6 +6,7 @@ their names are enough.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -31,3 +32,5 @@ def define_operators() -> None:
 
 
 define_operators()
+if os.environ.get("PDCL_INTEGRATIONS", "") not in ("", "0"):
+    import avalanche  # noqa: F401  Missing here, it is an error and no skip.

@@ -12,17 +12,17 @@ from torch.utils.data import DataLoader, TensorDataset
 
 pytest.importorskip("avalanche")
 
-import one_problem  # noqa: E402
-from avalanche.benchmarks import benchmark_from_datasets  # noqa: E402
-from avalanche.benchmarks.utils import as_classification_dataset  # noqa: E402
-from avalanche.evaluation.metrics import accuracy_metrics  # noqa: E402
-from avalanche.training import Naive  # noqa: E402
-from avalanche.training.plugins import EvaluationPlugin  # noqa: E402
-from avalanche.training.templates import SupervisedTemplate  # noqa: E402
+import one_problem
+from avalanche.benchmarks import benchmark_from_datasets
+from avalanche.benchmarks.utils import as_classification_dataset
+from avalanche.evaluation.metrics import accuracy_metrics
+from avalanche.training import Naive
+from avalanche.training.plugins import EvaluationPlugin
+from avalanche.training.templates import SupervisedTemplate
 
-import pdcl  # noqa: E402
-from pdcl.errors import UsageError  # noqa: E402
-from pdcl.integrations.avalanche import DualReplayPlugin, stream_of  # noqa: E402
+import pdcl
+from pdcl.errors import UsageError
+from pdcl.integrations.avalanche import DualReplayPlugin, stream_of
 
 
 def _dataset(x: torch.Tensor, y: torch.Tensor) -> Any:

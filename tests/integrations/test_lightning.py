@@ -45,7 +45,12 @@ class Module(lightning.LightningModule):  # type: ignore[misc,name-defined]
 def trainer(place: Path, *callbacks: Any, **options: Any) -> Any:
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     given = {"accelerator": "cpu", "max_epochs": one_problem.EPOCHS, "default_root_dir": place, **quiet, **options}
     return lightning.Trainer(callbacks=list(callbacks), **given)
 

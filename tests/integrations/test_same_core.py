@@ -9,7 +9,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import one_problem  # noqa: E402
+import one_problem
 
 
 def test_a_loop_written_by_hand_has_the_duals_of_ours() -> None:

@@ -127,6 +127,7 @@ def records_in(content: bytes) -> Iterator[bytes]:
 def test_wandb_s_offline_file_holds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
     from wandb.proto import wandb_internal_pb2
+
     for name in ("WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
     kept, result, _ = run(WandB(project="pdcl", mode="offline", dir=str(tmp_path)))

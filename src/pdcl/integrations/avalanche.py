@@ -1,12 +1,12 @@
 """Limits on forgetting in Avalanche: a plugin for its strategies, and its benchmarks as our streams.
 
-    plugin = DualReplayPlugin(pdcl.PrimalDual(memory=500, tolerance="+2pt"))
-    strategy = Naive(model=model, optimizer=optimiser, criterion=CrossEntropyLoss(), plugins=[plugin])
-    for experience in benchmark.train_stream:
-        strategy.train(experience)
-        print(plugin.promises)
+plugin = DualReplayPlugin(pdcl.PrimalDual(memory=500, tolerance="+2pt"))
+strategy = Naive(model=model, optimizer=optimiser, criterion=CrossEntropyLoss(), plugins=[plugin])
+for experience in benchmark.train_stream:
+    strategy.train(experience)
+    print(plugin.promises)
 
-    pdcl.run(stream_of(benchmark), "pdcl", memory=500)
+pdcl.run(stream_of(benchmark), "pdcl", memory=500)
 """
 
 from __future__ import annotations

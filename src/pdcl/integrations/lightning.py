@@ -6,8 +6,8 @@
         Trainer(max_epochs=2, callbacks=[replay]).fit(module, DataLoader(part, batch_size=32, shuffle=True))
         print(replay.promises)
 
-`training_step` stays as it is: it returns the mean loss of its batch, and `forward` gives logits. What is replayed is drawn
-inside the step, by duals as they are then, although loaders fetch batches ahead.
+`training_step` stays as it is: it returns the mean loss of its batch, and `forward` gives logits. What is replayed is
+drawn inside the step, by duals as they are then, although loaders fetch batches ahead.
 """
 
 from __future__ import annotations

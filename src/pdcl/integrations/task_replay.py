@@ -37,7 +37,7 @@ class TaskReplay:
 
     def __init__(self, core: PrimalDual, replay: int | None = None, seed: int = 0) -> None:
         if core.selection.by_dual:
-            raise UsageError('selection by dual needs a loss per sample, which this loop hides; use selection="uniform"')
+            raise UsageError('selection by dual needs a loss per sample, which loops hide; use selection="uniform"')
         if core.slack.from_batches:
             raise UsageError('slack="batch" needs each replayed loss, which this loop hides; use slack="memory"')
         if replay is not None and replay < 1:
