@@ -42,6 +42,7 @@ test-slow: $(VENV)/.installed-test
 # PDCL_INTEGRATIONS turns every skipped test into a failed one: a library that is missing there is an error.
 test-integrations:
 	@$(MAKE) --no-print-directory run-integrations VENV=.venv-integrations SET=integrations TESTS=tests/integrations
+	@$(MAKE) --no-print-directory run-integrations VENV=.venv-avalanche SET=avalanche TESTS=tests/avalanche
 
 run-integrations: $(VENV)/.installed-$(SET)
 	PDCL_INTEGRATIONS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m pytest $(TESTS) -n $(JOBS)
@@ -88,6 +89,7 @@ $(VENV)/.installed-test: EXTRAS := [test]
 $(VENV)/.installed-scale: EXTRAS := [ray,test]
 $(VENV)/.installed-lint: EXTRAS := [lint]
 $(VENV)/.installed-integrations: EXTRAS := [integrations]
+$(VENV)/.installed-avalanche: EXTRAS := [avalanche-tests]
 $(VENV)/.installed-docs: EXTRAS := [docs]
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.created
 	@echo "Installing pdcl$(EXTRAS) into $(VENV); the first time this takes minutes, most of them for PyTorch."
