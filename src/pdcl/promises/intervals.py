@@ -9,13 +9,8 @@
         counts. A floor is a second limit, and each of the two gets half of `side`
 
 Samples of one group (a patient, a speaker) are alike, so they are no independent outcomes: a group then counts once,
-<<<<<<< HEAD
-with the mean of its samples, and all bounds are by betting on the means of groups. Error rates of samples that are
-neither right nor wrong (the tokens of a text) are such means too.
-=======
 with the mean of its samples, and all bounds are by betting on the means of groups. Errors of samples that are neither
 right nor wrong (shares of the tokens of a text) are judged in the same way.
->>>>>>> 4aad048 (Point from the pages on data and long lives to limits by segment and to feasible)
 """
 
 from __future__ import annotations
