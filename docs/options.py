@@ -29,6 +29,7 @@ NONE = "none yet"
 EVIDENCE = {
     "tolerance": LIMITS,
     "base": DEFAULTS,
+    "base_most": DEFAULTS,
     "guard": LIMITS,
     "witness": LIMITS,
     "level": MNIST,

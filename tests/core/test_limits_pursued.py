@@ -57,6 +57,26 @@ def test_without_a_limit_there_are_no_duals_no_looks_and_nothing_held_back() -> 
     assert learner.core.norm == pytest.approx(2.0), "both past tasks weigh b = 1 while the third is learned"
 
 
+@pytest.mark.parametrize(("most", "weight"), [(4.0, 4.0), (2.0, 2.0), (None, 6.0)])
+def test_all_past_tasks_together_weigh_at_most_so_much(most: float | None, weight: float) -> None:
+    learner, _ = taught(tasks=7, memory=70, base_most=most)
+    assert learner.core.norm == pytest.approx(weight)
+
+
+def test_after_many_tasks_a_new_one_is_still_learned_in_a_few_steps() -> None:
+    """Digits, one class a task, some sixty steps each: with b = 1 for all past tasks the last ones are at 34 % when new,
+    with at most 4 in all at 73 %. The margin leaves room for other draws."""
+    torch.set_default_dtype(torch.float32)
+    new = {}
+    for most in (4.0, None):
+        stream = load("digits", classes_per_task=1)
+        learner = pdcl.PDCL("mlp:64", memory=100, base_most=most)
+        learner.prepare(stream.spec)
+        history = Loop(learner, stream, Schedule(4, 10)).run()
+        new[most] = sum(row[task] for task, row in enumerate(history.class_il) if task >= 5) / 5
+    assert new[4.0] > new[None] + 0.15, new
+
+
 def test_frozen_duals_report_limits_and_pursue_none() -> None:
     learner, events = taught(tolerance="1%", dual="frozen", partition="uniform")
     assert not [event for event in events if isinstance(event, DualsMoved)]

@@ -57,6 +57,7 @@ class Alternation:
         *,
         level: str = "task",
         base: float = 1.0,
+        base_most: float | None = 4.0,
         guard: int | None = None,
         witness: int | None = None,
         dual: Any = None,
@@ -76,12 +77,13 @@ class Alternation:
     ) -> None:
         if level not in ("task", "sample"):
             raise UsageError(f"level={level!r} is unknown; choose one of task, sample")
-        not_negative(start=start, base=base, guard=guard or 0, witness=witness or 0)
+        not_negative(start=start, base=base, base_most=base_most or 0, guard=guard or 0, witness=witness or 0)
         self.tolerances = Tolerances(tolerance)
         self.segments = Segments(self.tolerances.segments)
         if self.segments and level == "sample":
             raise UsageError(f'a limit on a segment ({self.segments.names[0]}) needs level="task"; leave level out')
-        self.level, self.base, self.start, self.warm, self.normalise = level, base, start, warm, normalise
+        self.level, self.start, self.warm, self.normalise = level, start, warm, normalise
+        self.base, self.base_most = base, base_most
         self.dual = rule("dual", dual or ("capped" if self.tolerances.in_error else "ascent"))
         self.estimator, self.slack = rule("estimator", estimator), rule("slack", slack)
         self.partition = rule("partition", partition or usual_partition(self.tolerances))
@@ -175,7 +177,7 @@ class Alternation:
         divides among quantities, [Q, slots], where there are several.
         """
         weighed = self.duals.values.clone()
-        weighed[0, self.sets.tasks >= 0] += self.base
+        weighed[0, self.sets.tasks >= 0] += base_weight(self.base, self.base_most, self.past)
         masses = weighed.sum(0) / self.sets.divisors
         self.norm = float(masses.sum())
         self.pool = Pool(masses, self.sets.members, self.sets.offsets, self.sets.counts)
@@ -325,6 +327,17 @@ class Alternation:
         if self.level == "task":
             return each[: self.past]
         return torch.zeros(self.past, dtype=torch.float64).index_add(0, self.sets.tasks, each) / self.tasks.counts
+
+
+def base_weight(base: float, most: float | None, past: int) -> float:
+    """b_t = min(b, most / (t − 1)): all past tasks together weigh at most `most` times the new one (None: no bound).
+
+    Without it the new task has 1/t of the gradient, and after many tasks it isn't learned in a few steps.
+
+    >>> base_weight(1.0, 4.0, 3), base_weight(1.0, 4.0, 8)
+    (1.0, 0.5)
+    """
+    return base if most is None or not past else min(base, most / past)
 
 
 def usual_partition(tolerances: Tolerances) -> str:

@@ -64,6 +64,8 @@ class PDCL(Rehearsal):
         of the loss it reached (1.1x); by task name, or by a value of a column that comes with the data:
         "legacy:+2pt, plan=gold:+1pt, *:+3pt, new:10%". Nothing: no limits
     base: b, the weight of every past task before its dual (0: the paper's problem)
+    base_most: the most that these come to, in weights of the new task: b = min(base, base_most / past tasks);
+        None: no bound
     guard: samples of each task that are stored and never trained on, and steer its dual (where a limit is stated, from
         1000 places on: a sixteenth of memory for all tasks together)
     witness: the same, by which its limit is judged (where one is stated, from 200 places on: an
@@ -99,6 +101,7 @@ class PDCL(Rehearsal):
 
     tolerance: Tolerance | Limits | Mapping[str, Any] | float | str | None = None
     base: float = 1.0
+    base_most: float | None = 4.0
     guard: int | None = None
     witness: int | None = None
     level: str = "task"
@@ -130,7 +133,7 @@ class PDCL(Rehearsal):
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
     chooses_between: ClassVar[bool] = True
-    former: ClassVar[dict[str, Any]] = {"base": 0.0, "guard": 0, "witness": 0}
+    former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -176,7 +179,8 @@ class PDCL(Rehearsal):
     def new_core(self, bound: int | str | Any) -> PrimalDual:
         """The core that these options describe."""
         return PrimalDual(
-            bound, self.tolerance, level=self.level, base=self.base, guard=self.guard, witness=self.witness,
+            bound, self.tolerance, level=self.level, base=self.base, base_most=self.base_most,
+            guard=self.guard, witness=self.witness,
             start=self.start, warm=self.warm, normalise=self.normalise, dual_steps=self.dual_steps,
             primal_steps=self.primal_steps, generator=self.generator, **self.rules,
         )  # fmt: skip
