@@ -38,6 +38,10 @@ def scenarios(references: list[float]) -> dict[str, list[float]]:
     return {"all +2": every, "first −2": [references[0] - 0.02, *(r + 0.1 for r in references[1:])]}
 
 
+def key_of(features: str, name: str, seed: int, scenario: str = "") -> str:
+    return f"{features} {name} {scenario} {seed}"
+
+
 class Results:
     """What is measured so far: one JSON object a line, found by its `key`."""
 
@@ -49,7 +53,7 @@ class Results:
 
     def measure(self, features: str, name: str, seed: int, scenario: str = "", limits: Any = None) -> Row:
         """One run, unless it is there."""
-        key = f"{features} {name} {scenario} {seed}"
+        key = key_of(features, name, seed, scenario)
         if key not in self.rows:
             start = time.process_time()
             result = self._run(features, name, seed, scenario == "reference", limits)
@@ -91,6 +95,10 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", LimitBroken)
     results = Results(asked.out)
+    if asked.table:
+        for features in asked.features:
+            print(f"### {features}\n\n{table(results, features, range(asked.seeds))}\n")
+        return
     for features in asked.features:
         limits = scenarios(results.references(features))
         for seed in range(asked.seeds):
@@ -98,26 +106,23 @@ def main() -> None:
                 results.measure(features, name, seed)
             for scenario, each in limits.items():
                 results.measure(features, "pdcl", seed, scenario, each)
-    if asked.table:
-        for features in asked.features:
-            print(f"\n### {features}\n\n{table(results, features, range(asked.seeds))}")
 
 
 def table(results: Results, features: str, seeds: range) -> str:
     """Accuracy with Student's interval, error right after learning, and for each scenario the limits kept."""
     limits = scenarios(results.references(features))
     heads = [f"{name}: kept, worst excess" for name in limits]
-    lines = [
-        f"| method | mean accuracy % | right after learning % | {' | '.join(heads)} | CPU s |",
-        "|---" * (4 + len(heads)) + "|",
-    ]
+    columns = ["method", "seeds", "mean accuracy %", "right after learning %", *heads, "CPU s"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name in (*FREE, *(f"pdcl, {scenario}" for scenario in limits)):
         title, _, own = name.partition(", ")
-        rows = [results.measure(features, title, seed, own, limits.get(own)) for seed in seeds]
+        keys = [key_of(features, title, seed, own) for seed in seeds]
+        rows = [results.rows[key] for key in keys if key in results.rows]
         kept = [_kept(rows, each) if own in ("", scenario) else "–" for scenario, each in limits.items()]
         now, then = ([100 - 100 * statistics.mean(row[kind]) for row in rows] for kind in ("errors", "learned"))
         seconds = statistics.mean(row["seconds"] for row in rows)
-        lines.append(f"| {name} | {_spread(now)} | {_spread(then)} | {' | '.join(kept)} | {seconds:.0f} |")
+        cells = [name, str(len(rows)), _spread(now), _spread(then), *kept, f"{seconds:.0f}"]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -20,6 +20,7 @@ from pdcl.streams.inputs import refuse_containers
 from pdcl.streams.labels import Groups, encode, in_order, labels_in
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
+from pdcl.streams.texts import Tokenizer, tokenized
 from pdcl.streams.transform import Transform
 
 __all__ = ["hold_out", "hold_out_all", "split"]
@@ -43,6 +44,7 @@ def split(
     seed: int = 0,
     workers: int = 0,
     collate: Collate | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> Stream:
     """A class-incremental stream: every task brings `classes_per_task` new classes (the last one what remains).
 
@@ -58,11 +60,15 @@ def split(
     seed: of the choice of test data
     workers: threads that read a Dataset
     collate: makes batches of a Dataset's inputs
+    tokenizer: makes columns of a list of texts x (and of `test`'s): input_ids, attention_mask, …
 
     >>> stream = split([[0.0], [1.0], [2.0], [3.0]] * 5, ["cat", "dog", "owl", "fox"] * 5)
     >>> [task.name for task in stream.tasks]
     ['cat, dog', 'fox, owl']
     """
+    if tokenizer is not None:
+        x = tokenized(x, tokenizer)
+        test = None if test is None else _tokenized_test(test, tokenizer)
     samples = read(x, y, groups, workers, "x, y", columns, collate)
     other = None if test is None else _read_test(test, test_groups, workers, test_columns, collate)
     _refuse_lonely(test, test_groups=test_groups, test_columns=test_columns)
@@ -137,6 +143,12 @@ def _read_test(test: Any, groups: Any, workers: int, columns: Any, collate: Coll
         return read(test, None, groups, workers, "test", columns, collate)
     x, y = test
     return read(x, y, groups, workers, "test", columns)
+
+
+def _tokenized_test(test: Any, tokenizer: Tokenizer) -> tuple[Any, Any]:
+    if not isinstance(test, tuple | list) or len(test) != 2:
+        raise BadData(f"test is {type(test).__name__}; with tokenizer= give (texts, labels)")
+    return tokenized(test[0], tokenizer, "test"), test[1]
 
 
 def _refuse_lonely(test: Any, **of_test: Any) -> None:

@@ -36,7 +36,8 @@ def refuse_containers(x: Any, where: str) -> None:
     if isinstance(x, DataLoader):
         raise BadData(f"{kind} divides data into batches of its own; give the Dataset behind it: loader.dataset")
     if _package(x) == "datasets" and hasattr(x, "column_names"):
-        raise BadData(f'{kind} of Hugging Face has named columns; give x and y: np.asarray(d["x"]), np.asarray(d["y"])')
+        way = 'give x and y: np.asarray(d["x"]), np.asarray(d["y"]); of texts list(d["text"]), with tokenizer='
+        raise BadData(f"{kind} of Hugging Face has named columns; {way}")
 
 
 def _package(value: Any) -> str:
@@ -157,7 +158,8 @@ def _held(array: Column) -> str:
 def _advice(array: Column) -> str:
     if array.dtype.kind in "US" or (array.size and isinstance(array.flat[0], str)):
         return (
-            "make numbers of them: of texts by scikit-learn's HashingVectorizer, of categories by its ColumnTransformer"
+            "make numbers of them: of texts by tokenizer= of pdcl.split or by scikit-learn's HashingVectorizer, of "
+            "categories by its ColumnTransformer"
         )
     return "give numbers: x.astype('float32') where they are some"
 
