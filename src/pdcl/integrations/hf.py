@@ -22,12 +22,16 @@ from transformers import Trainer, TrainerCallback
 
 from pdcl.errors import Diverged, UsageError
 from pdcl.integrations.hf_capabilities import Capability, Rows, check_size, read_capabilities
-from pdcl.integrations.hf_constraints import Constraints, Replay, usual_clip
+from pdcl.integrations.hf_constraints import Constraints, Replay
 from pdcl.integrations.hf_outputs import Reader
+from pdcl.integrations.hf_promises import judge
 from pdcl.promises.table import Promises
 
 STATE = "pdcl.pt"
-Base = Trainer if TYPE_CHECKING else object
+if TYPE_CHECKING:
+    from transformers import Trainer as Base
+else:
+    Base = object
 
 
 class Constrained(Base):  # type: ignore[misc]
@@ -46,14 +50,13 @@ class Constrained(Base):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         if self.args.world_size > 1 or self.args.n_gpu > 1:
             raise UsageError("limits are pursued in one process on one device; set CUDA_VISIBLE_DEVICES to one GPU")
-        self._replayed = self.args.per_device_train_batch_size if replay is None else replay
-        if self._replayed < 1:
+        self._replay_size = self.args.per_device_train_batch_size if replay is None else replay
+        if self._replay_size < 1:
             raise UsageError(f"replay={replay} must be at least 1: without replay no limit is pursued")
         ready = [check_size(Capability(each.name, self._prepared(each), each.limit)) for each in stated]
-        self._rows = Rows([self.get_test_dataloader(each.dataset) for each in ready])
-        clip = usual_clip(getattr(self.model, "config", None))
-        self.constraints = Constraints(ready, self.args.seed, clip, constraints or {})
-        self._reader, self._share, self._resumed = Reader(self), 1.0, False
+        self.constraints = Constraints(ready, self.args.seed, constraints or {})
+        self._reader = Reader(self, Rows([self.get_test_dataloader(each.dataset) for each in ready]))
+        self._share, self._resumed = 1.0, False
         self.add_callback(_Borders(self))
 
     def _prepared(self, capability: Capability) -> Any:
@@ -69,8 +72,14 @@ class Constrained(Base):  # type: ignore[misc]
         """What became of the limits, on samples that training never saw; None before the end of `train`."""
         return self.constraints.promises
 
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().train(*args, **kwargs)
+        if self.promises is not None:
+            self.promises.warn(stacklevel=2)
+        return found
+
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
-        replay = self.constraints.draw(self._replayed)
+        replay = self.constraints.draw(self._replay_size)
         self._share = 1.0 if replay is None else replay.share
         try:
             loss = super().training_step(model, inputs, num_items_in_batch) / self._share
@@ -89,36 +98,24 @@ class Constrained(Base):  # type: ignore[misc]
 
     def _replay(self, model: Any, replay: Replay) -> Tensor:
         """Add the gradient of Σ_j w_j ℓ_j to that of the new loss. A pass of its own: no more memory than before."""
-        inputs = self._prepare_inputs(self._rows.batch(replay.numbers))
         with self.compute_loss_context_manager():
-            goal, outputs, targets = self._reader(model, inputs)
+            goal, outputs, targets = self._reader(model, replay.numbers)
             losses = goal.loss(outputs, targets)
         total = (replay.weights.to(losses) * losses).sum()
         self.accelerator.backward(total / self.current_gradient_accumulation_steps)
         return losses.detach()
 
     def _check(self, loss: Tensor, losses: Tensor | None) -> None:
-        whose = "the new data" if losses is None or not bool(loss.isfinite()) else "what is replayed"
-        if not bool(loss.isfinite()) or (losses is not None and not bool(losses.isfinite().all())):
-            step = self.state.global_step
-            raise Diverged(f"the loss on {whose} is not finite after step {step}; weights are as then: lower the rate")
+        for whose, each in (("the new data", loss), ("what is replayed", losses)):
+            if each is not None and not bool(each.isfinite().all()):
+                step = self.state.global_step
+                raise Diverged(
+                    f"the loss on {whose} isn't finite after step {step}; weights are as then: lower the rate"
+                )
 
-    @torch.no_grad()
     def look(self, numbers: Tensor) -> Tensor:
-        """Loss and error of these samples in eval mode, [n, 2]. A sample is masked alike at every look."""
-        model, found = self.model, torch.zeros(len(numbers), 2, dtype=torch.float64)
-        was, owners = model.training, self._rows.owners(numbers)
-        model.eval()
-        devices = [self.args.device] if self.args.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
-            for k in owners.unique():
-                for part in (owners == k).nonzero().flatten().split(self.args.eval_batch_size):
-                    torch.manual_seed(self.args.seed)
-                    goal, outputs, targets = self._reader(model, self._prepare_inputs(self._rows.batch(numbers[part])))
-                    each = goal.loss(outputs, targets), goal.error(outputs, targets)
-                    found[part] = torch.stack(each, 1).double().cpu()
-        model.train(was)
-        return found
+        """Loss and error now of samples of the capabilities, numbered through: [n, 2]."""
+        return self._reader.look(self.model, numbers)
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         super().log({**logs, **self.constraints.logs()} if "loss" in logs else logs, *args, **kwargs)
@@ -153,7 +150,7 @@ class _Borders(TrainerCallback):  # type: ignore[misc]
         self.trainer.constraints.after_step(self.trainer.look)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.trainer.constraints.judge(self.trainer.look).warn(stacklevel=2)
+        judge(self.trainer.constraints, self.trainer.look, self.trainer.model)
 
 
 class ConstrainedTrainer(Constrained, Trainer):  # type: ignore[misc]

@@ -46,7 +46,9 @@ def _capability(name: Any, given: Any) -> Capability:
         raise UsageError(f"limit of capability {name!r} is a list, {written!r}: one name has one limit")
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         kind = type(dataset).__name__
-        raise UsageError(f"capability {name!r}: samples of {kind} have no positions, which replay needs; give a Dataset")
+        raise UsageError(
+            f"capability {name!r}: samples of {kind} have no positions, which replay needs; give a Dataset"
+        )
     return check_size(Capability(name, dataset, limit))
 
 

@@ -7,7 +7,6 @@ The core's memory holds the numbers of samples; a `look` turns numbers into a lo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +15,9 @@ import torch
 from torch import Tensor
 
 from pdcl.core.alternation import Drawn
-from pdcl.core.held_back import GUARD, WITNESS
 from pdcl.core.objective import Objective
 from pdcl.core.primal_dual import PrimalDual
-from pdcl.duality.limits import Limits, judged
+from pdcl.duality.limits import Limits
 from pdcl.duality.tolerance import describe
 from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Capability, Positions
@@ -27,7 +25,9 @@ from pdcl.promises.table import Promises
 
 # Numbers of samples to their losses and errors now, [n, 2].
 Look = Callable[[Tensor], Tensor]
-LOOKED_AT = Objective("looked at", lambda seen, _: seen[:, 0], lambda seen, _: 1 - seen[:, 1], lambda seen, _: seen[:, 1])
+LOOKED_AT = Objective(
+    "looked at", lambda seen, _: seen[:, 0], lambda seen, _: 1 - seen[:, 1], lambda seen, _: seen[:, 1]
+)
 DEFAULTS: dict[str, Any] = {"base": 0.0, "dual": "capped", "dual_steps": 20, "guard": 64, "witness": 256}
 
 
@@ -42,10 +42,10 @@ class Replay:
 
 
 class Constraints:
-    """options: of `pdcl.PrimalDual`, over `DEFAULTS`. clip: losses count up to here in verdicts."""
+    """options: of `pdcl.PrimalDual`, over `DEFAULTS`."""
 
-    def __init__(self, capabilities: Sequence[Capability], seed: int, clip: float, options: dict[str, Any]) -> None:
-        self.capabilities, self.clip = list(capabilities), clip
+    def __init__(self, capabilities: Sequence[Capability], seed: int, options: dict[str, Any]) -> None:
+        self.capabilities = list(capabilities)
         total = sum(map(len, capabilities))
         self.core = PrimalDual(
             # A bound that no count of held-back samples reaches: everything is kept, as a number each.
@@ -122,24 +122,6 @@ class Constraints:
             f"slack/{k}": v for k, v in zip(names, slacks, strict=True)
         }
 
-    def judge(self, look: Look) -> Promises:
-        """Look at the witnesses of every capability (without any: at its guards) and judge its limit."""
-        # SciPy is imported once there is a table to make.
-        from pdcl.promises.verdicts import Question, judge
-
-        memory, questions = self.core.memory, []
-        for k, each in enumerate(self.capabilities):
-            mine = (memory["task"] == k) & (memory["role"] >= GUARD)
-            certain = mine & (memory["role"] == WITNESS)
-            slots = (certain if bool(certain.any()) else mine).nonzero().flatten()
-            limit = judged(each.limit, k)
-            then = memory.read("reference" if limit.unit == "loss" else "wrong", slots)
-            now = look(memory.read("x", slots))[:, int(limit.unit == "error")] if len(slots) else then
-            steered = len(slots) > 0 and not bool(certain.any())
-            questions.append(Question(each.name, limit, now.numpy(), then.numpy(), steered=steered, clip=self.clip))
-        self.promises = judge(questions)
-        return self.promises
-
     def state_dict(self) -> dict[str, Any]:
         core = self.core
         return {"of": self._of(), "memory": core.memory.state_dict(), "core": core.state_dict(),
@@ -154,10 +136,3 @@ class Constraints:
 
     def _of(self) -> str:
         return ", ".join(f"{each.name} ({len(each)} samples, {describe(each.limit)})" for each in self.capabilities)
-
-
-def usual_clip(config: Any) -> float:
-    """The loss of a model that guesses: −ln 1/outputs."""
-    config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    sizes = [getattr(config, name, None) or 0 for name in ("vocab_size", "num_labels")]
-    return math.log(max(100, *sizes))
