@@ -174,6 +174,21 @@ def test_points_are_shares_of_wrong_unmasked_tokens(skilled, tmp_path):
         assert float(error) == pytest.approx(float((logits.argmax(1) != labels)[there].double().mean()))
 
 
+def test_a_collator_that_masks_at_random_masks_alike_at_every_look(skilled, tmp_path):
+    def collate(rows):
+        batch = {key: torch.stack([row[key] for row in rows]) for key in rows[0]}
+        batch["labels"] = batch["labels"].masked_fill(torch.rand(batch["labels"].shape) < 0.5, -100)
+        return batch
+
+    args, data = arguments(tmp_path), sequences(20, 1, 3)
+    trainer = ConstrainedTrainer(
+        model=skilled, args=args, train_dataset=data, data_collator=collate, capabilities={"one": (data, "+2pt")}
+    )
+    before = torch.get_rng_state()
+    assert torch.equal(trainer.look(torch.arange(20)), trainer.look(torch.arange(20)))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 class Stop(transformers.TrainerCallback):
     def on_step_begin(self, args, state, control, **kwargs):
         if state.global_step == 8:

@@ -21,7 +21,7 @@ from torch import Tensor
 from transformers import Trainer, TrainerCallback
 
 from pdcl.errors import Diverged, UsageError
-from pdcl.integrations.hf_capabilities import Capability, Rows, check_size, read_capabilities
+from pdcl.integrations.hf_capabilities import Rows, prepared, read_capabilities
 from pdcl.integrations.hf_constraints import Constraints, Replay
 from pdcl.integrations.hf_outputs import Reader
 from pdcl.integrations.hf_promises import judge
@@ -53,19 +53,11 @@ class Constrained(Base):  # type: ignore[misc]
         self._replay_size = self.args.per_device_train_batch_size if replay is None else replay
         if self._replay_size < 1:
             raise UsageError(f"replay={replay} must be at least 1: without replay no limit is pursued")
-        ready = [check_size(Capability(each.name, self._prepared(each), each.limit)) for each in stated]
+        ready = [prepared(each, self) for each in stated]
         self.constraints = Constraints(ready, self.args.seed, constraints or {})
         self._reader = Reader(self, Rows([self.get_test_dataloader(each.dataset) for each in ready]))
         self._share, self._resumed = 1.0, False
         self.add_callback(_Borders(self))
-
-    def _prepared(self, capability: Capability) -> Any:
-        """TRL's trainers tokenise what they are given."""
-        prepare = getattr(self, "_prepare_dataset", None)
-        if prepare is None or getattr(self, "_skip_prepare_dataset", False):
-            return capability.dataset
-        formatting = getattr(self, "_formatting_func", None)
-        return prepare(capability.dataset, self.processing_class, self.args, False, formatting, capability.name)
 
     @property
     def promises(self) -> Promises | None:

@@ -61,6 +61,16 @@ def check_size(capability: Capability) -> Capability:
     return capability
 
 
+def prepared(capability: Capability, trainer: Any) -> Capability:
+    """As the trainer prepares its own data: TRL's tokenise texts."""
+    prepare = getattr(trainer, "_prepare_dataset", None)
+    if prepare is None or getattr(trainer, "_skip_prepare_dataset", False):
+        return capability
+    formatting, name = getattr(trainer, "_formatting_func", None), capability.name
+    found = prepare(capability.dataset, trainer.processing_class, trainer.args, False, formatting, name)
+    return check_size(Capability(name, found, capability.limit))
+
+
 @dataclass(frozen=True)
 class Positions:
     """A capability's samples as the core sees them: their numbers. What they hold stays in the dataset."""
