@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("peft")
 tokenizers = pytest.importorskip("tokenizers")
 ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "llm.md"
 
 
 def small_model(place):
@@ -59,8 +61,29 @@ def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatc
     assert len(capsys.readouterr().out.split("| method |")[-1].strip().splitlines()) == 2 + len(results)
 
 
+def test_the_examples_of_the_document_run(tmp_path, capsys):
+    import transformers
+
+    pytest.importorskip("trl")
+    small_model(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    rows = [{"input_ids": tokenizer(text)["input_ids"]} for text in ("import os", "A card.", "print(1)", "Money!") * 10]
+    texts = [{**row, "labels": row["input_ids"]} for row in rows]
+    space = {
+        "model": transformers.AutoModelForCausalLM.from_pretrained(tmp_path), "questions": texts, "code": texts,
+        "prose": texts, "collator": transformers.DataCollatorForSeq2Seq(tokenizer, padding=True),
+        "training_arguments": transformers.TrainingArguments(
+            output_dir=str(tmp_path / "out"), max_steps=2, use_cpu=True, report_to=[], disable_tqdm=True,
+        ),
+    }  # fmt: skip
+    tokenizer.pad_token = tokenizer.eos_token
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, space)
+    assert "1.05x" in capsys.readouterr().out
+    assert issubclass(space["ConstrainedSFTTrainer"], space["ConstrainedTrainer"].__mro__[1])
+
+
 def test_the_document_shows_the_script_and_its_table():
-    text = (ROOT / "docs/llm.md").read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     assert "python examples/llm.py" in text
-    for method in ("untrained", "plain", "pdcl", "mixed", "anchor"):
-        assert f"| {method} |" in text
+    assert "| method | intents right |" in text
