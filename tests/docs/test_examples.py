@@ -16,6 +16,7 @@ ELSEWHERE = {
     "index.md": "tests/docs/test_stranger.py",
     "limits.md": "tests/test_documents.py",
     "own-data.md": "tests/streams/test_docs_own_data.py",
+    "llm.md": "tests/integrations/test_llm_example.py",
     "gate.md": "tests/verdict/test_docs_gate.py",
     "update.md": "tests/verdict/test_docs_gate.py",
     "rules.md": "tests/test_documents.py",

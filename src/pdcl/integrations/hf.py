@@ -1,0 +1,149 @@
+"""`ConstrainedTrainer`: fine-tune with Hugging Face's Trainer, and state what every other capability may lose.
+
+    trainer = ConstrainedTrainer(
+        model=model, args=args, train_dataset=new, data_collator=collator,
+        capabilities={"code": (code, "1.05x"), "chat": (chat, "+2pt")},
+    )
+    trainer.train()
+    print(trainer.promises)
+
+Any other Trainer likewise: `class ConstrainedSFTTrainer(Constrained, SFTTrainer)`. Without a limit in danger a step is
+the plain Trainer's. Trainer fetches batches ahead, so what is replayed is drawn inside the step, by duals as they are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from transformers import Trainer, TrainerCallback
+
+from pdcl.errors import Diverged, UsageError
+from pdcl.integrations.hf_capabilities import Rows, prepared, read_capabilities
+from pdcl.integrations.hf_constraints import Constraints, Replay
+from pdcl.integrations.hf_outputs import Reader
+from pdcl.integrations.hf_promises import judge
+from pdcl.promises.table import Promises
+
+STATE = "pdcl.pt"
+if TYPE_CHECKING:
+    from transformers import Trainer as Base
+else:
+    Base = object
+
+
+class Constrained(Base):  # type: ignore[misc]
+    """Put before a Trainer class. capabilities: name → (dataset, limit); samples are held back, the rest is replayed.
+
+    replay: samples replayed beside a batch; as many as a batch has, if nothing is said. constraints: options of
+    `pdcl.PrimalDual`, such as {"base": 1, "dual_steps": 60, "guard": 200}. All other arguments are the Trainer's.
+    Limits in points are shares of wrong unmasked tokens, others are in loss: the mean over a sample's unmasked tokens.
+    """
+
+    def __init__(
+        self, *args: Any, capabilities: Any, replay: int | None = None, constraints: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:  # fmt: skip
+        stated = read_capabilities(capabilities)
+        super().__init__(*args, **kwargs)
+        if self.args.world_size > 1 or self.args.n_gpu > 1:
+            raise UsageError("limits are pursued in one process on one device; set CUDA_VISIBLE_DEVICES to one GPU")
+        self._replay_size = self.args.per_device_train_batch_size if replay is None else replay
+        if self._replay_size < 1:
+            raise UsageError(f"replay={replay} must be at least 1: without replay no limit is pursued")
+        ready = [prepared(each, self) for each in stated]
+        self.constraints = Constraints(ready, self.args.seed, constraints or {})
+        self._reader = Reader(self, Rows([self.get_test_dataloader(each.dataset) for each in ready]))
+        self._share, self._resumed = 1.0, False
+        self.add_callback(_Borders(self))
+
+    @property
+    def promises(self) -> Promises | None:
+        """What became of the limits, on samples that training never saw; None before the end of `train`."""
+        return self.constraints.promises
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().train(*args, **kwargs)
+        if self.promises is not None:
+            self.promises.warn(stacklevel=2)
+        return found
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
+        replay = self.constraints.draw(self._replay_size)
+        self._share = 1.0 if replay is None else replay.share
+        try:
+            loss = super().training_step(model, inputs, num_items_in_batch) / self._share
+        finally:
+            self._share = 1.0
+        losses = None if replay is None else self._replay(model, replay)
+        self._check(loss, losses)
+        self.constraints.note(loss, replay, losses)
+        return loss  # type: ignore[no-any-return]
+
+    def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any) -> Any:
+        found = super().compute_loss(model, inputs, return_outputs=return_outputs, **kwargs)
+        if self._share == 1:
+            return found
+        return (self._share * found[0], found[1]) if return_outputs else self._share * found
+
+    def _replay(self, model: Any, replay: Replay) -> Tensor:
+        """Add the gradient of Σ_j w_j ℓ_j to that of the new loss. A pass of its own: no more memory than before."""
+        with self.compute_loss_context_manager():
+            goal, outputs, targets = self._reader(model, replay.numbers)
+            losses = goal.loss(outputs, targets)
+        total = (replay.weights.to(losses) * losses).sum()
+        self.accelerator.backward(total / self.current_gradient_accumulation_steps)
+        return losses.detach()
+
+    def _check(self, loss: Tensor, losses: Tensor | None) -> None:
+        for whose, each in (("the new data", loss), ("what is replayed", losses)):
+            if each is not None and not bool(each.isfinite().all()):
+                step = self.state.global_step
+                raise Diverged(
+                    f"the loss on {whose} isn't finite after step {step}; weights are as then: lower the rate"
+                )
+
+    def look(self, numbers: Tensor) -> Tensor:
+        """Loss and error now of samples of the capabilities, numbered through: [n, 2]."""
+        return self._reader.look(self.model, numbers)
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        super().log({**logs, **self.constraints.logs()} if "loss" in logs else logs, *args, **kwargs)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        torch.save(self.constraints.state_dict(), Path(output_dir) / STATE)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is None:
+            return
+        place = Path(checkpoint) / STATE
+        if not place.is_file():
+            raise UsageError(f"{checkpoint} has no {STATE}: it was saved without limits, or with save_only_model")
+        self.constraints.load_state_dict(torch.load(place, weights_only=True), checkpoint)
+        self._resumed = True
+
+
+class _Borders(TrainerCallback):  # type: ignore[misc]
+    """Where training begins and ends, and where a step of the optimiser does."""
+
+    def __init__(self, trainer: Constrained) -> None:
+        self.trainer = trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not self.trainer._resumed:
+            self.trainer.constraints.begin(self.trainer.look, state.max_steps)
+        self.trainer._resumed = False
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.trainer.constraints.after_step(self.trainer.look)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        judge(self.trainer.constraints, self.trainer.look, self.trainer.model)
+
+
+class ConstrainedTrainer(Constrained, Trainer):  # type: ignore[misc]
+    """Hugging Face's Trainer with limits on what other capabilities may lose."""

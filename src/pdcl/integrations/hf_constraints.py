@@ -1,0 +1,138 @@
+"""Capabilities as constraints of the core: what a trainer replays, how duals move, and what became of the limits.
+
+min L_new(θ) + b Σ_k L_k(θ)   s.t.   L_k(θ) ≤ ε_k for every capability k
+
+The core's memory holds the numbers of samples; a `look` turns numbers into a loss and an error each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pdcl.core.alternation import Drawn
+from pdcl.core.objective import Objective
+from pdcl.core.primal_dual import PrimalDual
+from pdcl.duality.limits import Limits
+from pdcl.duality.tolerance import describe
+from pdcl.errors import UsageError
+from pdcl.integrations.hf_capabilities import Capability, Positions
+from pdcl.promises.table import Promises
+
+# Numbers of samples to their losses and errors now, [n, 2].
+Look = Callable[[Tensor], Tensor]
+LOOKED_AT = Objective(
+    "looked at", lambda seen, _: seen[:, 0], lambda seen, _: 1 - seen[:, 1], lambda seen, _: seen[:, 1]
+)
+DEFAULTS: dict[str, Any] = {"base": 0.0, "dual": "capped", "dual_steps": 20, "guard": 64, "witness": 256}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Numbers of samples to replay, the weight of each loss, and that of the new loss: [m], [m], a number."""
+
+    numbers: Tensor
+    weights: Tensor
+    share: float
+    drawn: Drawn
+
+
+class Constraints:
+    """options: of `pdcl.PrimalDual`, over `DEFAULTS`."""
+
+    def __init__(self, capabilities: Sequence[Capability], seed: int, options: dict[str, Any]) -> None:
+        self.capabilities = list(capabilities)
+        total = sum(map(len, capabilities))
+        self.core = PrimalDual(
+            # A bound that no count of held-back samples reaches: everything is kept, as a number each.
+            8 * len(capabilities) * total,
+            Limits({each.name: each.limit for each in capabilities}),
+            objective=LOOKED_AT,
+            generator=torch.Generator().manual_seed(seed),
+            **{**DEFAULTS, "partition": "uniform", **options},
+        )
+        self.promises: Promises | None = None
+        self._new: list[Tensor] = []
+        self._replayed: list[tuple[Drawn, Tensor]] = []
+
+    def begin(self, look: Look, steps: int) -> None:
+        """Measure what capabilities have, the first time; then start with all duals at 0."""
+        if not self.core.past:
+            self._enter(look)
+        self.core.begin(0, steps)
+
+    def _enter(self, look: Look) -> None:
+        first, seen = 0, torch.full((sum(map(len, self.capabilities)), 2), torch.nan, dtype=torch.float64)
+        for each in self.capabilities:
+            data = Positions(first, len(each))
+            self.core.hold_back(data, self.core.generator, seen.__getitem__)
+            aside = self.core.aside
+            # Guards stand for what is replayed, so that its reference is wanted only where there are none.
+            wanted = [] if aside is None else [aside.guards, aside.witnesses]
+            wanted += [] if aside is not None and len(aside.guards) else [torch.arange(len(each))]
+            for part in wanted:
+                seen[part + first] = look(part + first)
+            self.core.begin(len(each), 1)
+            self.core.end(each.name, data, seen.__getitem__, first)
+            first += len(each)
+
+    # A step.
+
+    def draw(self, m: int) -> Replay | None:
+        """What to replay beside a batch of the new data; None: nothing."""
+        drawn = self.core.draw(m)
+        if drawn is None:
+            return None
+        weights = self.core.weights(1, drawn)
+        assert weights is not None
+        return Replay(self.core.memory.read("x", drawn.slots), weights[1:], float(weights[0]), drawn)
+
+    def note(self, loss: Tensor, replay: Replay | None, losses: Tensor | None) -> None:
+        """A batch of the new data gave `loss`, what was replayed beside it `losses`."""
+        self._new.append(loss.detach().view(1))
+        if replay is not None and losses is not None:
+            self._replayed.append((replay.drawn, losses.detach()))
+
+    def after_step(self, look: Look) -> None:
+        """The optimiser has stepped: account for its batches, and step the duals where that is due."""
+        drawn = None
+        if self._replayed:
+            parts = [part for part, _ in self._replayed]
+            drawn = Drawn(torch.cat([part.slots for part in parts]), torch.cat([part.weights for part in parts], 1))
+        new = torch.cat(self._new).mean().view(1)
+        terms = torch.cat([new, *(losses.to(new) for _, losses in self._replayed)])
+        self.core.observe(torch.zeros(1, dtype=torch.long), terms, 1, drawn)
+        self._new, self._replayed = [], []
+        if self.core.due():
+            self.core.measure(look)
+
+    # Report and state.
+
+    def logs(self) -> dict[str, float]:
+        """λ_k and s_k of every capability, once they are known."""
+        if not self.core.slacks:
+            return {}
+        names = [each.name for each in self.capabilities]
+        duals, slacks = self.core.task_duals().tolist(), self.core.slacks[-1].tolist()
+        return {f"dual/{k}": v for k, v in zip(names, duals, strict=True)} | {
+            f"slack/{k}": v for k, v in zip(names, slacks, strict=True)
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        core = self.core
+        return {"of": self._of(), "memory": core.memory.state_dict(), "core": core.state_dict(),
+                "generator": core.generator.get_state()}  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any], place: str) -> None:
+        if state["of"] != self._of():
+            raise UsageError(f"{place} was saved with capabilities {state['of']}, this trainer has {self._of()}")
+        self.core.memory.load_state_dict(state["memory"])
+        self.core.load_state_dict(state["core"])
+        self.core.generator.set_state(state["generator"])
+
+    def _of(self) -> str:
+        return ", ".join(f"{each.name} ({len(each)} samples, {describe(each.limit)})" for each in self.capabilities)

@@ -1,0 +1,89 @@
+"""The walk-through of docs/llm.md, with a tiny random model and a few questions."""
+
+import csv
+import json
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers")
+pytest.importorskip("peft")
+tokenizers = pytest.importorskip("tokenizers")
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "llm.md"
+
+
+def small_model(place):
+    import torch
+    import transformers
+
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token=None))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.train_from_iterator(
+        [], tokenizers.trainers.BpeTrainer(special_tokens=["<eos>"], show_progress=False,
+                                           initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    )  # fmt: skip
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<eos>").save_pretrained(place)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=made.get_vocab_size(), hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(place)
+
+
+def few_questions(place):
+    place.mkdir(parents=True)
+    for side in ("train", "test"):
+        with (place / f"{side}.csv").open("w", encoding="utf-8", newline="") as file:
+            rows = [["text", "category"], *([f"Where is my {what}?", what] for what in ("card", "money") * 8)]
+            csv.writer(file).writerows(rows)
+    (place / "categories.json").write_text('["card", "money"]', encoding="utf-8")
+
+
+def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
+    small_model(tmp_path / "model")
+    few_questions(tmp_path / "data" / "banking77")
+    small = {"steps": 5, "batch": 2, "length": 8, "texts": 20, "test": 4, "guard": 2, "dual-steps": 2}
+    settings = [part for name, value in small.items() for part in (f"--{name}", str(value))]
+    call = ["llm.py", "--model", str(tmp_path / "model"), "--out", str(tmp_path / "out"), *settings]
+    monkeypatch.setenv("PDCL_DATA", str(tmp_path / "data"))
+    for chosen in (["--methods", "untrained", "plain"], []):
+        monkeypatch.setattr(sys, "argv", [*call, *chosen])
+        runpy.run_path(str(ROOT / "examples/llm.py"), run_name="__main__")
+    results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    assert list(results) == ["untrained", "plain", "pdcl", "mixed", "anchor"]
+    assert results["pdcl"]["duals"]
+    assert "task    limit" in results["pdcl"]["promises"]
+    assert len(capsys.readouterr().out.split("| method |")[-1].strip().splitlines()) == 2 + len(results)
+
+
+def test_the_examples_of_the_document_run(tmp_path, capsys):
+    import transformers
+
+    pytest.importorskip("trl")
+    small_model(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    rows = [{"input_ids": tokenizer(text)["input_ids"]} for text in ("import os", "A card.", "print(1)", "Money!") * 10]
+    texts = [{**row, "labels": row["input_ids"]} for row in rows]
+    space = {
+        "model": transformers.AutoModelForCausalLM.from_pretrained(tmp_path), "questions": texts, "code": texts,
+        "prose": texts, "collator": transformers.DataCollatorForSeq2Seq(tokenizer, padding=True),
+        "training_arguments": transformers.TrainingArguments(
+            output_dir=str(tmp_path / "out"), max_steps=2, use_cpu=True, report_to=[], disable_tqdm=True,
+        ),
+    }  # fmt: skip
+    tokenizer.pad_token = tokenizer.eos_token
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, space)
+    assert "1.05x" in capsys.readouterr().out
+    assert issubclass(space["ConstrainedSFTTrainer"], space["ConstrainedTrainer"].__mro__[1])
+
+
+def test_the_document_shows_the_script_and_its_table():
+    text = PAGE.read_text(encoding="utf-8")
+    assert "python examples/llm.py" in text
+    assert "| method | intents right |" in text
