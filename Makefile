@@ -3,6 +3,8 @@
 
 PYTHON ?= python3.13 python3.12 python3.11 python3 python
 JOBS ?= 2
+MUTANTS ?= 100000
+SEED ?= 0
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -10,7 +12,7 @@ COVERED := --cov=pdcl.duality --cov=pdcl.memory --cov=pdcl.learners
 COVERAGE ?= 95
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-integrations run-integrations test-scale lint docs bench browser clean
+.PHONY: help demo fuzz test test-slow test-integrations run-integrations test-scale lint docs bench browser clean
 
 help:
 	@echo "make demo       set up, then seven methods learn digits: about a minute, after minutes of installing"
@@ -18,6 +20,7 @@ help:
 	@echo "make test-slow  the tests marked slow"
 	@echo "make test-integrations  the tests against other people's libraries, in environments of their own"
 	@echo "make test-scale the tests on a Ray cluster of this machine, in an environment of their own"
+	@echo "make fuzz       100,000 mutated files of runs and models, and everything that reads them (half an hour)"
 	@echo "make lint       ruff, mypy, import-linter"
 	@echo "make docs       the site, into site/, with every link checked"
 	@echo "make bench      speed, as ratios measured in one run"
@@ -54,6 +57,9 @@ test-scale:
 .PHONY: scale-tests
 scale-tests: $(VENV)/.installed-scale
 	$(BIN)/python -m pytest tests/scale -p no:cacheprovider
+
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python tests/fuzzing/fuzz.py $(MUTANTS) $(SEED)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .

@@ -87,3 +87,10 @@ def test_stream_options_are_parsed_as_numbers_where_they_are():
     assert stream_options(("order_seed=3", "name=x"), "d") == {"data": "d", "order_seed": 3, "name": "x"}
     with pytest.raises(UsageError, match="NAME=VALUE"):
         stream_options(("order_seed",), None)
+
+
+def test_version(capsys):
+    import pdcl
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pdcl {pdcl.__version__}\n"

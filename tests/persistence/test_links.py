@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pdcl
-from pdcl.errors import PdclError, StateError
+from pdcl.errors import PdclError, StateError, UsageError
 from pdcl.running.resume import resume
 from pdcl.storage.disk import append_line, write_whole
 from pdcl.storage.locking import Lock
@@ -158,6 +158,20 @@ def test_figures_are_written_through_no_link(stranger: Path, tmp_path: Path) -> 
         save(made, tmp_path, "zeta")
     assert _content(stranger) == before
     assert (tmp_path / "zeta.svg").read_text().startswith("<?xml")
+
+
+def test_the_figure_of_a_what_if_is_written_through_no_link(stranger: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from pdcl.studies.whatif import Curve, Point, draw
+
+    place = tmp_path / "whatif-task1.png"
+    place.symlink_to(stranger / "precious.txt")
+    before = _content(stranger)
+    draw(Curve(0, "jan", 0.5, 1.0, 0.2, [Point(0.1, -0.1, None, -0.1, 0.4)], 1), place)
+    assert _content(stranger) == before
+    assert place.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="banana"):
+        draw(Curve(0, "jan", 0.5, 1.0, 0.2, [Point(0.1, -0.1, None, -0.1, 0.4)], 1), tmp_path / "a.banana")
 
 
 def test_a_checkpoint_directory_that_leads_elsewhere_is_refused(interrupted: Path, tmp_path: Path) -> None:

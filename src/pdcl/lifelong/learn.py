@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 
 from pdcl.core.objective import outputs_each
 from pdcl.errors import UsageError
+from pdcl.lifelong.arguments import SHARE, check_arguments
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
@@ -62,7 +63,7 @@ def learn(
     grow: Grow | None = None,
     listener: Listener = ignore,
     audit: str | Path | None = None,
-    audit_share: float = 0.1,
+    audit_share: float = SHARE,
     audit_budget: int | None = None,
     on_violation: str = REPORT,
     collate: Collate | None = None,
@@ -70,6 +71,7 @@ def learn(
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
     check_single(tolerance)
+    check_arguments(name, test, transform, grow, listener, audit, audit_share, audit_budget)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     check_columns(getattr(learner, "tolerance", None), samples.columns, "the data")
     chosen = _stated_schedule(learner, epochs, batch)

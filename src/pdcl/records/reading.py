@@ -63,6 +63,9 @@ def checked(content: dict[str, Any], path: str | Path, kind: type) -> dict[str, 
         raise RecordError(f"{path} has schema version {version}; this pdcl reads version {schema.VERSION}", path)
     if missing := schema.missing_keys(content, kind):
         raise RecordError(f"{path} lacks {', '.join(missing)}: it was not written by pdcl, or changed since", path)
+    if wrong := schema.wrong_kinds(content):
+        shown = repr(content[wrong[0]])[:60]
+        raise RecordError(f"{path}: {wrong[0]} is {shown}: it was not written by pdcl, or changed since", path)
     return content
 
 

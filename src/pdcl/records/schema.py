@@ -82,6 +82,43 @@ class Result(Measured, total=False):
     promises: list[dict[str, Any]]
 
 
+# What readers sort, count and print: a value of another kind is refused where it is read.
+KINDS: dict[str, tuple[type, ...]] = {
+    "stream": (str,),
+    "method": (str,),
+    "preset": (str,),
+    "label": (str, type(None)),
+    "memory": (int, str, type(None)),
+    "seed": (int,),
+    "options": (dict,),
+    "stream_options": (dict,),
+    "accuracy": (dict,),
+    "cost": (dict,),
+    "duals": (list,),
+    "partitions": (list,),
+    "confusion": (list,),
+    "promises": (list,),
+}
+
+
+def wrong_kinds(content: dict[str, Any]) -> list[str]:
+    """Keys whose value has another kind than ours, or is a text that no screen can show (a lone surrogate)."""
+    wrong = [key for key, kinds in KINDS.items() if key in content and not _fits(content[key], kinds)]
+    if not wrong and not all(_is_option(each) for each in content.get("options", {}).values()):
+        wrong = ["options"]
+    return wrong
+
+
+def _is_option(value: Any) -> bool:
+    return isinstance(value, dict) and "value" in value and isinstance(value.get("source"), str)
+
+
+def _fits(value: Any, kinds: tuple[type, ...]) -> bool:
+    if isinstance(value, str) and not value.isascii():
+        return str in kinds and not any("\ud800" <= each <= "\udfff" for each in value)
+    return isinstance(value, kinds)
+
+
 def missing_keys(content: dict[str, Any], kind: type) -> list[str]:
     """Keys that `kind` (a TypedDict from here) asks for and `content` lacks; the version is the writer's to add."""
     wanted: frozenset[str] = kind.__required_keys__ - {"schema"}  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from pdcl.lifelong.entry import REBASED, REFUSED, ROLLED_BACK, newest_promises, 
 from pdcl.lifelong.save import KIND
 from pdcl.promises.promise import NEW, Promise
 from pdcl.records import schema
+from pdcl.records.checkpoint import fitting
 from pdcl.records.writing import finite
 from pdcl.reports.page import LIFE, page
 from pdcl.reports.promises import shown
@@ -36,11 +37,16 @@ def is_model(path: Path) -> bool:
 
 def life(path: Path, title: str | None = None) -> str:
     """The page of the learner saved in this directory."""
+    title = title or f"pdcl report: {path.resolve().name}"
+    with fitting(path):
+        return page(title, finite(_data(path, title)), LIFE)
+
+
+def _data(path: Path, title: str) -> dict[str, Any]:
     state = from_parts(Vault(path, KIND).read().parts)
     entries: list[dict[str, Any]] = state["lineage"]["entries"]
-    title = title or f"pdcl report: {path.resolve().name}"
     newest = newest_promises(entries)
-    data = {
+    return {
         "title": title,
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "method": str(state["model"]["learner"]),
@@ -50,7 +56,6 @@ def life(path: Path, title: str | None = None) -> str:
         "tasks": _tasks(entries),
         "newest": None if newest is None else shown(newest),
     }
-    return page(title, finite(data), LIFE)
 
 
 def _update(entry: dict[str, Any]) -> dict[str, Any]:

@@ -98,17 +98,28 @@ def inputs_of(x: Any, where: str = "x") -> Tensor:
     if isinstance(x, Sequence) and len(x) and all(isinstance(row, Tensor) for row in x):
         x = _stacked(x, where)
     tensor = x.detach() if isinstance(x, Tensor) else _tensor_of(_table(x, where), where)
-    if tensor.layout != torch.strided:
-        raise BadData(f"{where}: x is sparse; give it whole: x.to_dense()")
+    _refuse_unreadable(tensor, f"{where}: x")
     if tensor.is_complex():
         raise BadData(f"{where}: x holds complex numbers; give real ones, such as np.abs(x)")
     return tensor.to(READ_AS.get(tensor.dtype, tensor.dtype))
 
 
+def _refuse_unreadable(tensor: Tensor, what: str) -> None:
+    if tensor.layout != torch.strided:
+        raise BadData(f"{what} is sparse; give it whole: .to_dense()")
+    if tensor.is_meta:
+        raise BadData(f"{what} is a meta tensor, which holds no numbers; give one on a real device")
+    if tensor.is_quantized:
+        raise BadData(f"{what} is quantized; give its numbers: .dequantize()")
+
+
 def targets_column(values: Any, where: str = "y") -> Any:
     """`values` as a NumPy column; sequences of unequal length, which tokens have, are its objects."""
     if not isinstance(values, Ragged) and not is_ragged(values):
-        return column(values, where)
+        found = column(values, where)
+        if found is not None and found.ndim == 0:
+            raise BadData(f"{where} is a single {type(values).__name__}; give one value per sample")
+        return found
     found = np.empty(len(values), dtype=object)
     found[:] = [column(value, where) for value in values]
     return found
@@ -124,7 +135,11 @@ def column(values: Any, where: str = "y") -> Any:
     """`values` as a NumPy column (None stays None)."""
     if values is None:
         return None
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else _array(values, where)
+    if isinstance(values, Tensor):
+        _refuse_unreadable(values, where)
+        values = values.detach().cpu().resolve_conj().resolve_neg()
+        return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+    return _array(values, where)
 
 
 def _stacked(rows: Sequence[Tensor], where: str) -> Tensor:

@@ -17,6 +17,7 @@ def labels_in(targets: Column, where: str = "y") -> list[Any]:
     """The distinct labels, sorted, as plain Python values (integers, strings, booleans)."""
     flat = _flat(targets, where)
     _refuse_missing(flat, where)
+    _refuse_unwritable(flat, where)
     if np.issubdtype(flat.dtype, np.floating) and not np.all(flat == np.floor(flat)):
         fraction = flat[flat != np.floor(flat)][0]
         raise BadData(
@@ -55,6 +56,30 @@ def _refuse_missing(flat: Column, where: str) -> None:
     if any(absent):
         row = absent.index(True)
         raise BadData(f"{where} holds {flat[row]} in row {row}, which is no label; drop such rows or name their class")
+
+
+def _refuse_unwritable(flat: Column, where: str) -> None:
+    """Labels are saved with the model: texts, whole numbers and booleans can be, other things can't."""
+    if flat.dtype.kind in "biuf":
+        return
+    for row, value in enumerate(flat.tolist()):
+        if not isinstance(value, str | int | float | bool | np.number | np.bool_):
+            raise BadData(
+                f"{where} holds {repr(value)[:40]} ({type(value).__name__}) in row {row}; "
+                "labels are texts or whole numbers"
+            )
+        if isinstance(value, str) and not value.isascii() and not _encodable(value):
+            raise BadData(
+                f"{where} holds {value!r} in row {row}: half a character (a lone surrogate), which no file can hold"
+            )
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _flat(targets: Column, where: str) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,9 +81,15 @@ def read(
             rows = _rows(leaf, f"{where}: {name}")
             if rows != len(samples):
                 raise BadData(f"{where}: {name} has {rows} rows and y has {len(samples)}; they must be equally long")
+    if samples.groups is not None and (samples.groups.ndim != 1 or not _hashable(samples.groups)):
+        raise BadData(f"{where}: groups must be one name or number per sample, not shape {samples.groups.shape}")
     if samples.groups is not None and len(samples.groups) != len(samples):
         raise BadData(f"{where}: {len(samples.groups)} groups for {len(samples)} samples; give one group per sample")
     return replace(samples, columns=read_columns(columns, len(samples), where))
+
+
+def _hashable(groups: Column) -> bool:
+    return groups.dtype != object or all(isinstance(each, Hashable) for each in groups)
 
 
 def _rows(leaf: Leaf, where: str) -> int:

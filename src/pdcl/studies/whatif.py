@@ -9,6 +9,7 @@ import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pdcl.duality.prices import value_bound
 from pdcl.errors import UsageError
 from pdcl.records.checkpoint import APART
 from pdcl.running.rebuild import described
+from pdcl.storage.disk import reported, write_whole
 from pdcl.storage.serialize import as_parts, from_parts
 from pdcl.streams.data import everything
 from pdcl.streams.task import Stream, Task
@@ -233,5 +235,19 @@ def draw(found: Curve, path: str | Path) -> Path:
     axes.set_title(f"{100 * found.share_above:.0f} % of the points above the line", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(place)
+    picture = BytesIO()
+    figure.savefig(picture, format=_format(place))
+    with reported(place):
+        write_whole(place, picture.getvalue())
     return place
+
+
+def _format(place: Path) -> str:
+    """By the name of the file. matplotlib is given no path: it would follow a link of that name."""
+    from matplotlib.figure import Figure
+
+    form = place.suffix.removeprefix(".") or "png"
+    known = Figure().canvas.get_supported_filetypes()
+    if form not in known:
+        raise UsageError(f"{place} can't be drawn: .{form} is none of {', '.join(sorted(known))}")
+    return form

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -31,6 +33,11 @@ from pdcl.verdict.outcome import SCHEMA, Verdict
 from pdcl.verdict.output import as_json, as_junit, as_markdown
 
 MANIFEST = "manifest.json"
+# What damaged files make of code that believes them.
+UNFIT = (
+    ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, AssertionError, EOFError, OSError,
+    RecursionError, BadZipFile, zlib.error, NotImplementedError,
+)  # fmt: skip
 OUTCOMES = tuple(each.name for each in fields(Outcomes))
 
 
@@ -81,6 +88,16 @@ def check_place(path: Path) -> None:
 def verify(place: str | Path, case: Case | None = None) -> dict[str, Any]:
     """Recompute a verdict from its evidence, and from model and audit set where given; the verdict, if all agrees."""
     path = Path(place)
+    try:
+        return _verified(path, case)
+    except UNFIT as error:
+        if isinstance(error, PdclError):
+            raise
+        text = " ".join(str(error).split())
+        raise BadEvidence(f"{path} is damaged: {type(error).__name__}: {text}") from error
+
+
+def _verified(path: Path, case: Case | None) -> dict[str, Any]:
     parts = _unchanged(path)
     verdict: dict[str, Any] = json.loads(parts["verdict.json"])
     held = _unpacked(parts["outcomes.npz"])

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from pdcl.errors import StateError
+from pdcl.errors import Damaged, StateError
 from pdcl.lifelong.audit_split import extended
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.save import KIND
@@ -92,7 +92,7 @@ class Workspace:
         """Do what an earlier call planned, if the model has the state that it was planned for."""
         if not (self.place / TODO).is_file():
             return
-        todo = json.loads(read_regular(self.place / TODO, 2**20))
+        todo = self._planned()
         if todo["state"] in from_parts(Vault(self.model, KIND).read().parts)["lineage"]["states"]:
             audit = Path(todo["audit"])
             if todo["remove"]:
@@ -100,6 +100,14 @@ class Workspace:
             if todo["add"]:
                 _with(audit, self.place / ASIDE)
         self.clear()
+
+    def _planned(self) -> dict[str, Any]:
+        place = self.place / TODO
+        try:
+            todo = json.loads(read_regular(place, 2**20))
+            return {"state": str(todo["state"]), **{name: todo[name] for name in ("audit", "add", "remove")}}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise Damaged(f"{place} is damaged; an update left it behind: remove {self.place}", place) from error
 
 
 def _with(audit: Path, aside: Path) -> None:

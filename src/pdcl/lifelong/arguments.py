@@ -1,0 +1,54 @@
+"""The arguments of `learn` that only act late: checked before anything is done."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from torch.utils.data import Dataset
+
+from pdcl.errors import UsageError
+from pdcl.streams.transform import Transform
+
+SHARE = 0.1
+
+
+def check_arguments(
+    name: Any, test: Any, transform: Any, grow: Any, listener: Any, audit: Any, share: Any, budget: Any
+) -> None:
+    """Raise UsageError for one that can't work, or that has no effect."""
+    if name is not None:
+        check_text(str(name), "name")
+    if test is not None and not isinstance(test, Dataset) and not (isinstance(test, list | tuple) and len(test) == 2):
+        raise UsageError(f"test={_short(test)} must be (x, y) or a Dataset")
+    if transform is not None and not isinstance(transform, Transform):
+        raise UsageError(f"transform={_short(transform)} must be a pdcl Transform")
+    for what, value in (("grow", grow), ("listener", listener)):
+        if value is not None and not callable(value):
+            raise UsageError(f"{what}={_short(value)} must be a function")
+    _check_audit(audit, share, budget)
+
+
+def _check_audit(audit: Any, share: Any, budget: Any) -> None:
+    if audit is None:
+        if budget is not None or share != SHARE:
+            raise UsageError("audit_share and audit_budget have no effect without audit")
+        return
+    if not isinstance(audit, str | os.PathLike):
+        raise UsageError(f"audit={_short(audit)} must be the path of a directory")
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+        raise UsageError(f"audit_share={_short(share)} must be a number between 0 and 1")
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
+        raise UsageError(f"audit_budget={_short(budget)} must be a whole number of at least 1")
+
+
+def check_text(text: str, what: str) -> None:
+    """Raise UsageError for text that no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{what}={text!r} holds half a character (a lone surrogate), which no file can hold") from None
+
+
+def _short(value: Any) -> str:
+    return repr(value).replace("\n", " ")[:60]
