@@ -67,9 +67,9 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Strict: a broken link or anchor, or a page outside the menu, ends the build.
+# Strict: a broken link or anchor, or a page outside the menu, ends the build. With --quiet warnings would not count.
 docs: $(VENV)/.installed-docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "open site/index.html"
 
 # The live page is measured in a browser, by what tests use.

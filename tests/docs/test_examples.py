@@ -18,6 +18,7 @@ ELSEWHERE = {
     "own-data.md": "tests/streams/test_docs_own_data.py",
     "llm.md": "tests/integrations/test_llm_example.py",
     "gate.md": "tests/verdict/test_docs_gate.py",
+    "loops.md": "tests/integrations/test_docs_loops.py",
     "update.md": "tests/verdict/test_docs_gate.py",
     "rules.md": "tests/test_documents.py",
     "add-method.md": "tests/docs/test_additions.py",
