@@ -24,13 +24,14 @@ from pdcl.networks import eval_mode, has_batch_statistics
 from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
 from pdcl.networks.named import build_named
 from pdcl.promises.table import Promises
+from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import Listener, ignore
 from pdcl.training.fields import check_fields, check_unused
 from pdcl.training.optimizers import MakeOptimizer, MakeScheduler, check_optimizer, load_optimizer, make_optimizer
-from pdcl.training.placement import autocast, check_placement, device_of
+from pdcl.training.placement import Finiteness, autocast, check_placement, device_of
 from pdcl.training.stated import check_enough
 from pdcl.training.updates import Updater, Updates, scaled
 from pdcl.training.weighting import check_weights, weigh_classes
@@ -103,6 +104,8 @@ class Trainable(ABC):
     cannot: ClassVar[tuple[str, ...]] = ()
     # Options of every learner, or of the loop, that do nothing for this one.
     unused: ClassVar[tuple[str, ...]] = ()
+    # Whether `step` computes its rank's part alone. A subclass with another step must say so for itself.
+    data_parallel: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -145,6 +148,8 @@ class Trainable(ABC):
         self.promises: Promises | None = None
         self.tasks_learned = 0
         self.generator = seeded(self.seed, 1)
+        self.peers = ALONE
+        self._parallel: nn.Module | None = None
 
     def prepare(self, spec: Spec) -> None:
         """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
@@ -166,6 +171,7 @@ class Trainable(ABC):
         else:
             self.model = self.network
         self.model.to(self.place)
+        self.finiteness = Finiteness.on(self.place)
         keep_frozen_statistics(self.model)
         self.batch_statistics = has_batch_statistics(self.model)
         self.optimiser = self.new_optimiser()
@@ -180,6 +186,23 @@ class Trainable(ABC):
             group["lr"] = self.lr if handed is None else handed[number]["lr"]
             group.pop("initial_lr", None)
         self.updater.begin(self.optimiser, steps)
+
+    def spread_over(self, ranks: Ranks) -> None:
+        """Train with these ranks from now on; call it after `prepare`."""
+        if not ranks.alone:
+            if not type(self).__dict__.get("data_parallel", False):
+                raise UsageError(f"{type(self).__name__} doesn't train with several ranks; pdcl, er and finetune do")
+            if self.batch_statistics:
+                raise UsageError("the network has batch statistics, which differ from rank to rank; use GroupNorm")
+        self.peers, self._parallel = ranks, None
+
+    def replicated(self) -> list[Tensor]:
+        """What is the same on every rank."""
+        held = [] if self.store is None or not len(self.store) else [self.store["id"]]
+        return [*self.model.state_dict().values(), torch.tensor(self.final_duals(), dtype=torch.float64), *held]
+
+    def synchronise(self) -> None:  # noqa: B027
+        """Let every rank hold what one process would, where ranks hold parts of a number."""
 
     def output_width(self) -> int:
         """How many outputs the network gives, found by asking it."""
@@ -260,11 +283,27 @@ class Trainable(ABC):
         A dict is handed over as keywords, a tuple as arguments. Of what comes back the logits are taken.
         """
         assert self.spec is not None
-        generator = self.generator if augment and self.model.training else None
+        generator = self._augmenting() if augment and self.model.training else None
+        model = self._trained_model() if self.model.training and torch.is_grad_enabled() else self.model
         with autocast(self.place, self.precision):
-            out = self.model(self.spec.transform(raw, generator)) if isinstance(raw, Tensor) else call(self.model, raw)
+            out = model(self.spec.transform(raw, generator)) if isinstance(raw, Tensor) else call(model, raw)
         out = out if isinstance(out, Tensor) else logits_of(out)
         return out if out.dtype == torch.float64 else out.float()
+
+    def _augmenting(self) -> torch.Generator:
+        """What augmentation draws from: of several ranks each has its own, since their parts may differ in size."""
+        if self.peers.alone or self.spec is None or not self.spec.transform.augments:
+            return self.generator
+        return seeded(int(torch.randint(2**62, (), generator=self.generator)), self.peers.rank)
+
+    def _trained_model(self) -> nn.Module:
+        """The network, with gradients that are means over ranks."""
+        if self.peers.alone:
+            return self.model
+        if getattr(self._parallel, "module", self._parallel) is not self.model:
+            self._parallel = self.peers.parallel(self.model)
+        assert self._parallel is not None
+        return self._parallel
 
     def scores(self, raw: Tree) -> Tensor:
         """What evaluation and `predict` look at, n × outputs."""
@@ -283,7 +322,7 @@ class Trainable(ABC):
 
     def backward(self, losses: Tensor, weights: Tensor | None = None) -> None:
         """Gradients of Σ_i weights_i losses_i (their mean, without weights), after checking that they are finite."""
-        total = losses.detach().sum().item()
+        total = self.finiteness.look(losses.detach().sum())
         if not math.isfinite(total):
             raise Diverged(
                 f"the loss became {total} ({self._rate()}); "
@@ -295,6 +334,10 @@ class Trainable(ABC):
 
     def _rate(self) -> str:
         return f"lr={self.optimiser.param_groups[0]['lr']:g}, optimizer={type(self.optimiser).__name__}"
+
+    def even_weights(self, losses: Tensor, total: int) -> Tensor | None:
+        """The weights of a mean over `total` samples of all ranks, these among them."""
+        return None if self.peers.alone else torch.full_like(losses, self.peers.world / total)
 
     def descend(self, losses: Tensor, weights: Tensor | None = None) -> None:
         """One step down Σ_i weights_i losses_i, or the mean; where batches are accumulated, part of one."""
