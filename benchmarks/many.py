@@ -103,6 +103,12 @@ def a_table(runs: int) -> float:
         return spent(lambda: group(scan(folder)))
 
 
+def told(what: str, row: dict[str, float]) -> dict[str, float]:
+    times = ", ".join(f"{name} {1000 * value:.2f} ms" for name, value in row.items())
+    print(f"{what:>24}: {times}", flush=True)
+    return row
+
+
 def slope(sizes: tuple[int, ...], times: list[float]) -> float:
     return math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])
 
@@ -128,11 +134,8 @@ def draw(path: str, by_tasks: list[dict[str, float]], by_stored: list[dict[str, 
 
 def main() -> None:
     torch.set_num_threads(1)
-    by_tasks = [measured(tasks, 10_000) for tasks in TASKS]
-    by_stored = [measured(10, stored) for stored in STORED]
-    for sizes, rows, what in ((TASKS, by_tasks, "tasks"), (STORED, by_stored, "stored samples")):
-        for size, row in zip(sizes, rows, strict=True):
-            print(f"{size:>8} {what}: " + ", ".join(f"{name} {1000 * value:.2f} ms" for name, value in row.items()))
+    by_tasks = [told(f"{tasks} tasks", measured(tasks, 10_000)) for tasks in TASKS]
+    by_stored = [told(f"{stored} stored samples", measured(10, stored)) for stored in STORED]
     found = {
         "a": by_tasks[-1]["step"] / by_tasks[0]["step"],
         "b": by_stored[-1]["step"] / by_stored[0]["step"],

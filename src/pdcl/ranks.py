@@ -72,15 +72,17 @@ class Ranks:
         found[..., self.part(total)] = values
         return self.sum(found)
 
-    def spread(self, read: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        """`read` maps slots to values along the last dimension: each rank reads its part, all get all values."""
+    def spread(self, read: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+        """`read` maps slots and their owners to values along the last dimension: each rank reads its part, all get all
+        values."""
         if self.alone:
             return read
 
-        def shared(slots: Tensor) -> Tensor:
+        def shared(slots: Tensor, owners: Tensor) -> Tensor:
             if len(slots) < self.world:
-                return read(slots)
-            return self.whole(read(slots[self.part(len(slots))]), len(slots))
+                return read(slots, owners)
+            mine = self.part(len(slots))
+            return self.whole(read(slots[mine], owners[mine]), len(slots))
 
         return shared
 

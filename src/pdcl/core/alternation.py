@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.core.drawn import Drawn
 from pdcl.core.duals import Duals
 from pdcl.core.filling import Filling, Forward
 from pdcl.core.held_back import HeldBack
@@ -23,24 +24,11 @@ from pdcl.duality.quantities import drift_of
 from pdcl.duality.rules import not_negative, rule
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
-from pdcl.ranks import ALONE, Ranks
+from pdcl.ranks import ALONE
 from pdcl.trees import cat
 
 SAMPLE_TOLERANCE = 1.1
 RECENT = 0.2
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Slots to replay and a weight per quantity and slot: [m], [Q, m]."""
-
-    slots: Tensor
-    weights: Tensor
-
-    def part_of(self, ranks: Ranks) -> Drawn:
-        """What this rank computes of the draw, with the weights of the whole."""
-        mine = ranks.part(len(self.slots), backwards=True)
-        return Drawn(self.slots[mine], self.weights[:, mine])
 
 
 @dataclass(frozen=True)

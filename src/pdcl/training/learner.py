@@ -24,10 +24,10 @@ from pdcl.networks import eval_mode, has_batch_statistics
 from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
 from pdcl.networks.named import build_named
 from pdcl.promises.table import Promises
-from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
+from pdcl.training.data_parallel import Spread
 from pdcl.training.events import Listener, ignore
 from pdcl.training.fields import check_fields, check_unused
 from pdcl.training.optimizers import MakeOptimizer, MakeScheduler, check_optimizer, load_optimizer, make_optimizer
@@ -61,7 +61,7 @@ class Step:
 
 
 @dataclass(eq=False)
-class Trainable(ABC):
+class Trainable(Spread, ABC):
     """A network that learns tasks one after another by one method.
 
     network: a module that gives logits, or a name: auto, linear, mlp:100-100, mlp-glorot, cnn, audio, resnet18:20; on
@@ -104,8 +104,6 @@ class Trainable(ABC):
     cannot: ClassVar[tuple[str, ...]] = ()
     # Options of every learner, or of the loop, that do nothing for this one.
     unused: ClassVar[tuple[str, ...]] = ()
-    # Whether `step` computes its rank's part alone. A subclass with another step must say so for itself.
-    data_parallel: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -148,8 +146,7 @@ class Trainable(ABC):
         self.promises: Promises | None = None
         self.tasks_learned = 0
         self.generator = seeded(self.seed, 1)
-        self.peers = ALONE
-        self._parallel: nn.Module | None = None
+        self.stay_alone()
 
     def prepare(self, spec: Spec) -> None:
         """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
@@ -187,23 +184,6 @@ class Trainable(ABC):
             group.pop("initial_lr", None)
         self.updater.begin(self.optimiser, steps)
 
-    def spread_over(self, ranks: Ranks) -> None:
-        """Train with these ranks from now on; call it after `prepare`."""
-        if not ranks.alone:
-            if not type(self).__dict__.get("data_parallel", False):
-                raise UsageError(f"{type(self).__name__} doesn't train with several ranks; pdcl, er and finetune do")
-            if self.batch_statistics:
-                raise UsageError("the network has batch statistics, which differ from rank to rank; use GroupNorm")
-        self.peers, self._parallel = ranks, None
-
-    def replicated(self) -> list[Tensor]:
-        """What is the same on every rank."""
-        held = [] if self.store is None or not len(self.store) else [self.store["id"]]
-        return [*self.model.state_dict().values(), torch.tensor(self.final_duals(), dtype=torch.float64), *held]
-
-    def synchronise(self) -> None:  # noqa: B027
-        """Let every rank hold what one process would, where ranks hold parts of a number."""
-
     def output_width(self) -> int:
         """How many outputs the network gives, found by asking it."""
         assert self.spec is not None
@@ -217,27 +197,27 @@ class Trainable(ABC):
         """The part of a task that is trained on; the rest is stored and never trained on. The same each time."""
         return task
 
-    def begin(self, task: Task, steps: int) -> None:  # noqa: B027
+    def begin(self, task: Task, steps: int) -> None:
         """A task of `steps` updates starts."""
 
     @abstractmethod
     def step(self, batch: Batch) -> Step:
         """One whole update on a batch of the current task."""
 
-    def end(self, task: Task) -> None:  # noqa: B027
+    def end(self, task: Task) -> None:
         """The task is over; its data is still here, for the last time."""
 
-    def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:  # noqa: B027
+    def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:
         """The loop has learned and measured a task of a stream; a long-lived learner enters it in its lineage."""
 
     def notes(self) -> list[dict[str, Any]]:
         """What `note` has entered so far."""
         return []
 
-    def restore_notes(self, notes: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:  # noqa: B027
+    def restore_notes(self, notes: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:
         """Resuming: take over notes on these tasks of the stream."""
 
-    def recall(self, tasks: Sequence[Task]) -> None:  # noqa: B027
+    def recall(self, tasks: Sequence[Task]) -> None:
         """Resuming: these tasks were learned before. Only a method that keeps whole tasks needs to know."""
 
     def absorb(self, task: Task) -> None:
@@ -246,7 +226,7 @@ class Trainable(ABC):
         self.begin(part, 1)
         self.end(part)
 
-    def check_room(self, task: Task) -> None:  # noqa: B027
+    def check_room(self, task: Task) -> None:
         """Refuse a task that memory couldn't keep, before it is trained."""
 
     def agree_on(self, task: int, tolerance: Any) -> None:
@@ -273,10 +253,6 @@ class Trainable(ABC):
         """Options among these that do nothing beside the others, and why."""
         return {}
 
-    def final_duals(self) -> list[float]:
-        """λ_k of every past task at the end of a task, then the artificial one; [] where a method has none."""
-        return []
-
     def outputs(self, raw: Tree, augment: bool = True) -> Tensor:
         """Network outputs for raw inputs: a tensor is normalised, and augmented while training; trees are as they are.
 
@@ -289,21 +265,6 @@ class Trainable(ABC):
             out = model(self.spec.transform(raw, generator)) if isinstance(raw, Tensor) else call(model, raw)
         out = out if isinstance(out, Tensor) else logits_of(out)
         return out if out.dtype == torch.float64 else out.float()
-
-    def _augmenting(self) -> torch.Generator:
-        """What augmentation draws from: of several ranks each has its own, since their parts may differ in size."""
-        if self.peers.alone or self.spec is None or not self.spec.transform.augments:
-            return self.generator
-        return seeded(int(torch.randint(2**62, (), generator=self.generator)), self.peers.rank)
-
-    def _trained_model(self) -> nn.Module:
-        """The network, with gradients that are means over ranks."""
-        if self.peers.alone:
-            return self.model
-        if getattr(self._parallel, "module", self._parallel) is not self.model:
-            self._parallel = self.peers.parallel(self.model)
-        assert self._parallel is not None
-        return self._parallel
 
     def scores(self, raw: Tree) -> Tensor:
         """What evaluation and `predict` look at, n × outputs."""
@@ -334,10 +295,6 @@ class Trainable(ABC):
 
     def _rate(self) -> str:
         return f"lr={self.optimiser.param_groups[0]['lr']:g}, optimizer={type(self.optimiser).__name__}"
-
-    def even_weights(self, losses: Tensor, total: int) -> Tensor | None:
-        """The weights of a mean over `total` samples of all ranks, these among them."""
-        return None if self.peers.alone else torch.full_like(losses, self.peers.world / total)
 
     def descend(self, losses: Tensor, weights: Tensor | None = None) -> None:
         """One step down Σ_i weights_i losses_i, or the mean; where batches are accumulated, part of one."""
