@@ -32,8 +32,8 @@ from pdcl.training.batches import batches
 
 SHAPE = (3, 64, 64)
 BATCH = 32
-TURN = 20
-TURNS = 30
+TURN = 5
+TURNS = 24
 BOUNDS = {"a": 1.2, "b": 1.5}
 
 

@@ -65,9 +65,18 @@ def ours(method: str, tasks: list[Part], tests: list[Part]) -> tuple[float, floa
     stream = pdcl.from_tasks(parts, name="mnist-tensors", transform=Transform())
     options: dict[str, Any] = {"memory": MEMORY, "lr": RATE, "optimizer": "sgd", "replay": BATCH}
     learner = found(method).load()(network(), **options)
-    start = time.process_time()
+    spent, step = [0.0], learner.step
+
+    def timed(batch: Any) -> Any:
+        start = time.process_time()
+        done = step(batch)
+        spent[0] += time.process_time() - start
+        return done
+
+    # Steps alone: the run also evaluates every task after each, which the others don't.
+    learner.step = timed
     result = pdcl.run(stream, learner, epochs=1, batch=BATCH)
-    return time.process_time() - start, result.mean_accuracy
+    return spent[0], result.mean_accuracy
 
 
 def avalanche(tasks: list[Part], tests: list[Part]) -> tuple[float, float]:
