@@ -26,6 +26,8 @@ import torch
 from torch import nn
 
 BATCH, MEMORY, RATE = 10, 500, 0.03
+POOLING = ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d")
+OPERATORS = ("nms", "qnms", "qroi_align", *POOLING, *(f"_{name}_backward" for name in POOLING))
 Part = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -82,8 +84,8 @@ def ours(method: str, tasks: list[Part], tests: list[Part]) -> tuple[float, floa
 def avalanche(tasks: list[Part], tests: list[Part]) -> tuple[float, float]:
     # torchvision's compiled operators don't load beside a CPU build of torch; nothing here calls them.
     library = torch.library.Library("torchvision", "DEF")
-    for name in ("nms(Tensor a, Tensor b, float c) -> Tensor", "roi_align(Tensor a) -> Tensor"):
-        library.define(name)
+    for name in OPERATORS:
+        library.define(f"{name}(Tensor a) -> Tensor")
     from avalanche.benchmarks.scenarios.deprecated.generators import tensors_benchmark
     from avalanche.training.plugins import ReplayPlugin
     from avalanche.training.supervised import Naive
@@ -148,9 +150,15 @@ def main() -> None:
     if asked.peer:
         peer(asked.peer, asked.file)
         return
+    from pdcl.streams.raw.archive import MissingData
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "mnist.pt"
-        written(file, asked.samples)
+        try:
+            written(file, asked.samples)
+        except MissingData as error:
+            print(f"nothing measured: {error}")
+            return
         pythons = {"by hand": sys.executable, "er": sys.executable, "pdcl": sys.executable}
         pythons |= {"avalanche": asked.avalanche} if asked.avalanche else {}
         found = {}
