@@ -64,8 +64,8 @@ def test_all_past_tasks_together_weigh_at_most_so_much(most: float | None, weigh
 
 
 def test_after_many_tasks_a_new_one_is_still_learned_in_a_few_steps() -> None:
-    """Digits, one class a task, some sixty steps each: with b = 1 for all past tasks the last ones are at 34 % when new,
-    with at most 4 in all at 73 %. The margin leaves room for other draws."""
+    """Digits, one class a task, some sixty steps each: with b = 1 for all past tasks the last ones are at 34 % when
+    new, with at most 4 in all at 73 %. The margin leaves room for other draws."""
     torch.set_default_dtype(torch.float32)
     new = {}
     for most in (4.0, None):

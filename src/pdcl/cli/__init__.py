@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 import warnings
 from importlib import import_module
@@ -41,6 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         print(_help())
         return 0
     verb, rest = argv[0], argv[1:]
+    _let_one_rank_speak()
     if verb == "--version":
         from pdcl.storage.version import own_version
 
@@ -66,6 +68,12 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"pdcl {verb}: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _let_one_rank_speak() -> None:
+    """Under torchrun every process runs the command; rank 0 prints for all."""
+    if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _help() -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.core.drawn import Drawn
 from pdcl.core.duals import Duals
 from pdcl.core.filling import Filling, Forward
 from pdcl.core.held_back import HeldBack
@@ -23,18 +24,11 @@ from pdcl.duality.quantities import drift_of
 from pdcl.duality.rules import not_negative, rule
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
+from pdcl.ranks import ALONE
 from pdcl.trees import cat
 
 SAMPLE_TOLERANCE = 1.1
 RECENT = 0.2
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Slots to replay and a weight per quantity and slot: [m], [Q, m]."""
-
-    slots: Tensor
-    weights: Tensor
 
 
 @dataclass(frozen=True)
@@ -96,6 +90,7 @@ class Alternation:
         self.goal, self.place = objective, torch.device(device)
         self.generator = generator or torch.Generator().manual_seed(0)
         self.memory = memory if isinstance(memory, Memory) else Memory(memory, self.place)
+        self.ranks = ALONE
         self.always_replays = self.slack.from_batches
         self.filling = Filling(
             self.memory, objective, self.place, self.selection, self.partition, self.constrain.records_outputs, guard,
@@ -217,32 +212,37 @@ class Alternation:
             rows["drift"] = gap
         return torch.stack([rows[name] for name in self.constrain.names])
 
-    def weights(self, n: int, drawn: Drawn | None) -> Tensor | None:
+    def weights(self, n: int, drawn: Drawn | None, total: int | None = None) -> Tensor | None:
         """The weight of each term: 1/n for current samples, the draw's for replayed ones; over 1 + Σμ if normalised.
 
-        None: the plain mean, where nothing is replayed.
+        None: the plain mean, where nothing is replayed. With several ranks n and `drawn` are this rank's part of
+        `total` current samples and of the draw; world × the weights, since gradients are averaged over ranks.
         """
+        world = self.ranks.world
         if drawn is None:
-            return None
-        scale = 1 / (1 + self.norm) if self.normalise else 1.0
-        return torch.cat([drawn.weights.new_full((n,), scale / n), scale * drawn.weights.flatten()])
+            return None if self.ranks.alone else torch.full((n,), world / (total or n), device=self.place)
+        scale = world / (1 + self.norm) if self.normalise else float(world)
+        return torch.cat([drawn.weights.new_full((n,), scale / (total or n)), scale * drawn.weights.flatten()])
 
     def observe(self, index: Tensor, terms: Tensor, n: int, drawn: Drawn | None) -> None:
-        """Account for a step: `terms` as descended, detached; index: positions of the n current samples."""
+        """Account for a step: `terms` as descended, detached, the first n of them of current samples.
+
+        index: positions of the current samples of all ranks.
+        """
         if drawn is not None and self.slack.from_batches:
             self.gauge.offer(drawn.slots, terms[n:].view(drawn.weights.shape))
         losses = terms[:n]
-        self._loss_sum = self._loss_sum + losses.mean()
+        self._loss_sum = self._loss_sum + self.ranks.batch_mean(losses, len(index))
         self._loss_count += 1
-        self.observed += n
+        self.observed += len(index)
         if len(self.shadow):
-            self._raise_shadows(index, losses.cpu())
+            self._raise_shadows(index, self.ranks.whole(losses.cpu(), len(index)))
         self.clock += 1
 
     def _raise_shadows(self, index: Tensor, losses: Tensor) -> None:
         """Samples of the current task have duals too, which are not in the Lagrangian: selection needs them."""
         own = index < len(self.shadow)
-        index, slack = index[own], losses[own] - self.sample_tolerance
+        index, slack = index[own], losses[own].to(self.shadow.dtype) - self.sample_tolerance
         self.shadow[index] = (self.shadow[index] + self.shadow_lr * slack).clamp(min=0)
 
     @property
@@ -272,6 +272,7 @@ class Alternation:
 
     def measure(self, forward: Forward) -> Moved | None:
         """Measure slacks and step the duals. forward: stored inputs to outputs, in eval mode. None: no past task."""
+        self.synchronise()
         mean = float(self._loss_sum) / self._loss_count
         self.recent = mean if self.recent is None else self.recent + RECENT * (mean - self.recent)
         self._loss_sum, self._loss_count = torch.zeros((), device=self.place), 0
@@ -290,6 +291,10 @@ class Alternation:
         slacks = found.told[: self.past].tolist()
         return Moved(self.task_duals().tolist(), slacks, limits.tolist(), self.current_dual)
 
+    def synchronise(self) -> None:
+        """Let every rank hold what one process would."""
+        self._loss_sum = self.ranks.mean(self._loss_sum)
+
     def _readings(self, forward: Forward) -> Read:
         """Values compared with ε, [Q, slots]: 0–1 errors for error-rate tolerances, otherwise the loss."""
 
@@ -301,7 +306,7 @@ class Alternation:
                 rows[0] = self.compared(outputs, self.memory.read("y", slots), self.in_error[owners])
             return rows.double().cpu()
 
-        return read
+        return self.ranks.spread(read)
 
     def _outputs_of(self, slots: Tensor, forward: Forward) -> Tensor:
         if self.in_order and slots is self.tasks.members:

@@ -32,6 +32,9 @@ from pdcl.duality.duals import infeasible
 from pdcl.duality.partition_rules import FIVE_POINTS
 from pdcl.promises.table import Promises
 
+# Candidates may be all of a task's data, which may be larger than memory.
+AT_ONCE = 1000
+
 
 @dataclass(frozen=True)
 class OutOfReach:
@@ -145,13 +148,16 @@ class PrimalDual(Alternation):
         trained = self._trained(data)
 
         def score(candidates: Tensor) -> Tensor:
-            x, y = trained.fetch(candidates)
-            losses = self.goal.loss(forward(x), y.to(self.place)).cpu()
+            losses = torch.cat([self._losses(trained, part, forward) for part in candidates.split(AT_ONCE)])
             now = (losses - self.sample_tolerance).clamp(min=0)
             single_pass = getattr(self.selection, "rescore", True) and self.observed <= len(trained)
             return now if single_pass else self.shadow[candidates] + self.shadow_lr * now
 
         return score
+
+    def _losses(self, data: Source, positions: Tensor, forward: Forward) -> Tensor:
+        x, y = data.fetch(positions)
+        return self.goal.loss(forward(x), y.to(self.place)).cpu()
 
     def _steadying(self, reached: Reached) -> float:
         """What references are multiplied with, to be free of the luck of the last step.

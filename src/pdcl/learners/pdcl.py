@@ -28,6 +28,7 @@ from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
 from pdcl.lifelong.feasible import Between
 from pdcl.memory.store import Memory
+from pdcl.ranks import Ranks
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
 from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
@@ -133,6 +134,7 @@ class PDCL(Rehearsal):
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
     chooses_between: ClassVar[bool] = True
+    data_parallel: ClassVar[bool] = True
     former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0}
 
     def __post_init__(self) -> None:
@@ -193,6 +195,15 @@ class PDCL(Rehearsal):
         self.core.serve(self.goal, self.place)
         self.core.always_replays |= self.batch_statistics
 
+    def spread_over(self, ranks: Ranks) -> None:
+        if not ranks.alone and self.rules["slack"].from_batches:
+            raise UsageError(f"slack={self.slack!r} needs all replayed losses in one process; use slack='memory'")
+        super().spread_over(ranks)
+        self.core.ranks = ranks
+
+    def synchronise(self) -> None:
+        self.core.synchronise()
+
     def _constrain_loss_alone(self) -> None:
         """Drift needs recorded outputs of one size, which tokens don't have; only a stated one is an error."""
         stated = self.constrain is not None or self.drift is not None
@@ -213,11 +224,13 @@ class PDCL(Rehearsal):
     def step(self, batch: Batch) -> Step:
         core, n = self.core, len(batch)
         drawn = core.draw(self.portion(batch))
+        if drawn is not None and not self.peers.alone:
+            drawn = drawn.part_of(self.peers)
         x = batch.x if drawn is None else cat([batch.x, self.held.read("x", drawn.slots)])
         terms = core.terms(self.outputs(x), batch.y, drawn)
-        self.descend(terms, core.weights(n, drawn))
+        self.descend(terms, core.weights(n, drawn, batch.total))
         done = terms.detach()
-        core.observe(batch.index, done, n, drawn)
+        core.observe(batch.positions, done, n, drawn)
         if core.due():
             self._dual_step()
         return Step(done[:n], {"norm": core.norm})

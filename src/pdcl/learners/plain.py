@@ -19,9 +19,11 @@ from pdcl.training.learner import Step
 class Finetune(Learner):
     """Plain training on the current task: no memory, no defence against forgetting. The lower end."""
 
+    data_parallel: ClassVar[bool] = True
+
     def step(self, batch: Batch) -> Step:
         losses = self.losses(self.outputs(batch.x), batch.y)
-        self.descend(losses)
+        self.descend(losses, self.even_weights(losses, batch.total))
         return Step(losses.detach())
 
 

@@ -97,7 +97,7 @@ class Rehearsal(Remembering):
 
     def portion(self, batch: Batch) -> int:
         """How many samples are replayed beside this batch."""
-        return self.replay or len(batch)
+        return self.replay or batch.total
 
 
 @dataclass(eq=False)
@@ -105,11 +105,13 @@ class ER(Rehearsal):
     """Experience replay with a reservoir: every sample ever seen is held with the same probability."""
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
+    data_parallel: ClassVar[bool] = True
 
     def step(self, batch: Batch) -> Step:
+        total = batch.total + min(self.portion(batch), len(self.held))
         x, y = self.with_replayed(batch)
         losses = self.losses(self.outputs(x), y)
-        self.descend(losses)
+        self.descend(losses, self.even_weights(losses, total))
         self.remember(batch)
         return Step(losses[: len(batch)].detach())
 
@@ -118,6 +120,7 @@ class ER(Rehearsal):
         if not len(self.held):
             return batch.x, batch.y
         slots = self.held.draw(self.portion(batch), self.generator)
+        slots = slots[self.peers.part(len(slots), backwards=True)]
         return cat([batch.x, self.held.read("x", slots)]), cat([batch.y, self.held.read("y", slots)])
 
     def absorb(self, task: Task) -> None:
@@ -128,7 +131,7 @@ class ER(Rehearsal):
         self.end(task)
 
     def remember(self, batch: Batch) -> None:
-        self.held.add_reservoir(self.generator, **self.rows(batch))
+        self.held.add_reservoir(self.generator, **self.rows(batch.complete()))
 
 
 @dataclass(eq=False)

@@ -16,7 +16,8 @@ from pdcl.lifelong.owners import Owners
 from pdcl.lifelong.references import References
 from pdcl.streams.data import Data, everything
 from pdcl.streams.encoding import leaf_parts
-from pdcl.streams.hashes import CHUNK, data_hashes, name_hashes, new_key
+from pdcl.streams.hashes import CHUNK, name_hashes, new_key, sample_hashes
+from pdcl.streams.readers import read_ahead
 from pdcl.streams.task import Spec, Task
 from pdcl.trees import flatten
 
@@ -114,9 +115,10 @@ class Lineage:
         """Hash the samples of tasks learned since the last time."""
         while self.pending:
             task = self.pending[0]
-            self.seen.add(data_hashes(task.data, self.key).unique())
+            hashes, content = both_hashes(task.data, self.key)
+            self.seen.add(hashes.unique())
             entry = next(e for e in reversed(self.tasks) if e["task"] == task.index)
-            entry["data"] = content_hash(task.data)
+            entry["data"] = content
             del self.pending[0]
         return self
 
@@ -191,12 +193,17 @@ def class_counts(targets: Tensor, spec: Spec) -> dict[str, int]:
     return {str(spec.labels[c] if c < len(spec.labels) else c): counts[c] for c in sorted(counts)}
 
 
-def content_hash(data: Data) -> str:
-    """sha256 of all inputs and targets in order."""
-    digest = hashlib.sha256()
-    for index in everything(data).split(CHUNK):
-        x, y = data.fetch(index)
+def both_hashes(data: Data, key: bytes) -> tuple[Tensor, str]:
+    """A hash per sample, (n,) int64, and the sha256 of all inputs and targets in order, from one pass."""
+    digest, each = hashlib.sha256(), [torch.zeros(0, dtype=torch.int64)]
+    for x, y in read_ahead(data.fetch, everything(data).split(CHUNK), ahead=1):
+        each.append(sample_hashes(x, key))
         for leaf in (*(leaf for _, leaf in sorted(flatten(x).items())), y):
             for part in leaf_parts(leaf):
                 digest.update(part)
-    return f"sha256:{digest.hexdigest()}"
+    return torch.cat(each), f"sha256:{digest.hexdigest()}"
+
+
+def content_hash(data: Data) -> str:
+    """sha256 of all inputs and targets in order."""
+    return both_hashes(data, new_key())[1]

@@ -16,11 +16,12 @@ from pdcl.lifelong.backbone import features_of, unchanged
 from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.learn import encoded, held_to_spec, prepared
 from pdcl.streams.checks import check_targets
-from pdcl.streams.data import Collate, Data, DatasetData, everything
+from pdcl.streams.data import Collate, Data, DatasetData, TensorData, everything
 from pdcl.streams.inputs import refuse_containers, tree_of
+from pdcl.streams.mapped import mapped_rows
 from pdcl.streams.samples import read
 from pdcl.training.learner import EVALUATION_BATCH
-from pdcl.trees import Tree, conformed, joined
+from pdcl.trees import Tree, conformed, joined, length
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -107,6 +108,9 @@ def _scores(learner: Learner, x: Any, collate: Collate | None, batch: int | None
     if collate is not None:
         raise UsageError("collate has no effect on arrays and tensors; it makes batches of a Dataset's samples")
     raw = tree_of(x)
+    if mapped := mapped_rows(x):
+        data = TensorData(raw, torch.zeros(length(raw)), mapped=mapped)
+        return _read_and_scored(learner, held_to_spec(learner, data), batch)
     seen = unchanged(learner)(raw if learner.backbone is not None else conformed(raw, prepared(learner).leaves))
     check_inputs(seen, prepared(learner))
     return learner.evaluated(seen, _size(batch)).cpu()

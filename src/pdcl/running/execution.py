@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.warning import warn_of_broken
 from pdcl.promises.table import Promises
+from pdcl.ranks import ALONE, Ranks
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
 from pdcl.running.checkpointing import DEFAULT, Keeper, Pace
+from pdcl.running.joint_checkpointing import JointKeeper
 from pdcl.running.result import Clock, Result, result_of
 from pdcl.running.signals import Signals
 from pdcl.running.snapshot import write_snapshot
@@ -34,6 +36,10 @@ class Execution:
     listeners: Sequence[Listener] = ()
     snapshot: bool = True
     pace: Pace = field(default_factory=lambda: Pace.parse(DEFAULT))
+    ranks: Ranks = ALONE
+
+    def __post_init__(self) -> None:
+        self.learner.spread_over(self.ranks)
 
     def unrecorded(self) -> Result:
         """Learn, and leave nothing on disk."""
@@ -53,9 +59,17 @@ class Execution:
             with Record.reopen(path, 0 if state is None else state.events) as record:
                 return self._keep_going(record, state)
 
-    def _keep_going(self, record: Record, state: checkpoint.Checkpoint | None) -> Result:
+    def followed(self, path: Path, resume: bool = False) -> Result:
+        """Learn beside rank 0, which writes and speaks for all. path: where it writes, or goes on."""
+        found = self._keep_going(None, checkpoint.read(path) if resume else None)
+        return replace(found, path=path)
+
+    def _keep_going(self, record: Record | None, state: checkpoint.Checkpoint | None) -> Result:
+        # Rank 0 writes no further checkpoint before all have read this one.
+        self.ranks.wait()
         clock = Clock(None if state is None else state.cost)
-        loop = Loop(self.learner, self.stream, self.schedule, self._listener([*self.listeners, record.listener]))
+        heard = [] if record is None else [*self.listeners, record.listener]
+        loop = Loop(self.learner, self.stream, self.schedule, self._listener(heard))
         if state is None:
             self._announce(loop)
         else:
@@ -63,8 +77,13 @@ class Execution:
             for problem in state.instead_of:
                 loop.listener(Warned(loop.position.task, f"an older checkpoint was taken, since {problem}"))
         with Signals() as signals:
-            loop.keep = Keeper(record, self.pace, clock, signals)
+            loop.keep = self._keeper(record, clock, signals)
             return self._finish(loop, clock, record)
+
+    def _keeper(self, record: Record | None, clock: Clock, signals: Signals) -> Keeper | JointKeeper:
+        if record is not None and self.ranks.alone:
+            return Keeper(record, self.pace, clock, signals)
+        return JointKeeper(record, self.pace, clock, signals, self.ranks)
 
     def _finish(self, loop: Loop, clock: Clock, record: Record | None) -> Result:
         with threads(threads_for(self.learner.model)):
@@ -81,13 +100,12 @@ class Execution:
         about = (self.stream.name, self.method, len(self.stream.tasks), self.schedule.epochs, self.learner.seed)
         loop.listener(RunBegan(*about, [str(label) for label in self.stream.spec.labels]))
 
-    @staticmethod
-    def _listener(listeners: Sequence[Listener]) -> Listener:
+    def _listener(self, listeners: Sequence[Listener]) -> Listener:
         def listener(event: Event) -> None:
             for each in listeners:
                 each(event)
             # Last, so that a user who turns warnings into errors finds the event recorded.
-            if isinstance(event, PromisesJudged):
+            if isinstance(event, PromisesJudged) and self.ranks.first:
                 warn_of_broken(Promises.from_json(event.promises))
 
         return listener

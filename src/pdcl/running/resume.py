@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RunFinished
+from pdcl.ranks import joined
 from pdcl.records.reading import is_finished, read_config
 from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
@@ -35,4 +36,6 @@ def resume(
         raise RunFinished(f"{path} is finished", path)
     learner, stream, schedule = described(path, network, data)
     paced = Pace.parse(checkpoint_every)
-    return Execution(learner, stream, config["method"], schedule, listeners, snapshot, paced).resumed(path)
+    with joined() as ranks:
+        execution = Execution(learner, stream, config["method"], schedule, listeners, snapshot, paced, ranks)
+        return execution.resumed(path) if ranks.first else execution.followed(path, resume=True)

@@ -15,7 +15,8 @@ import torch
 from pdcl.errors import RunUnfinished, UsageError
 from pdcl.learners.catalog import Method, method
 from pdcl.lifelong.learner import Learner
-from pdcl.records.naming import run_name
+from pdcl.ranks import joined
+from pdcl.records.naming import run_name, safe
 from pdcl.records.record import Record
 from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
@@ -81,12 +82,32 @@ def run(
             f"give it a last layer of {stream.spec.outputs}"
         )
     schedule = Schedule(**resolved.of(Schedule))
-    execution = Execution(learner, stream, entry.name, schedule, listeners, snapshot, Pace.parse(checkpoint_every))
-    if resume is not None:
-        return execution.resumed(_unfinished(Path(resume), *described(stream, entry, resolved, label)))
-    if out is None:
-        return execution.unrecorded()
-    return execution.recorded(Record.create(out, *described(stream, entry, resolved, label)))
+    about = described(stream, entry, resolved, label)
+    pace = Pace.parse(checkpoint_every)
+    with joined() as ranks:
+        execution = Execution(learner, stream, entry.name, schedule, listeners, snapshot, pace, ranks)
+        if resume is not None:
+            return _go_on(execution, _unfinished(Path(resume), *about))
+        if out is None:
+            return execution.unrecorded()
+        if ranks.alone:
+            return execution.recorded(Record.create(out, *about))
+        return _begin_together(execution, out, *about)
+
+
+def _go_on(execution: Execution, path: Path) -> Result:
+    return execution.resumed(path) if execution.ranks.first else execution.followed(path, resume=True)
+
+
+def _begin_together(execution: Execution, out: str | Path, name: str, config: dict[str, Any]) -> Result:
+    """What is in the way stops every rank; then rank 0 makes the record."""
+    obstacle = Record.obstacle(out, name, config)
+    execution.ranks.wait()
+    if obstacle is not None:
+        raise obstacle
+    if execution.ranks.first:
+        return execution.recorded(Record.create(out, name, config))
+    return execution.followed(Path(out) / safe(name))
 
 
 def _unfinished(path: Path, name: str, config: dict[str, Any]) -> Path:

@@ -14,7 +14,7 @@ from pdcl.streams.data import Data, DatasetData, TensorData
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.trees import Leaf, Tree, flatten, leaf_specs
 
-CHUNK_ELEMENTS = 1 << 22
+CHUNK_ELEMENTS = 1 << 20
 FIRST_BATCH = 32
 IGNORED = -100
 UNEQUAL = "; for sequences that happen to be of one length there, give pdcl.Ragged.of(sequences)"

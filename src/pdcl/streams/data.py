@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from torch.utils.data import Dataset, default_collate
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
 from pdcl.streams.columns import CodedColumn, Columns, subset_of
+from pdcl.streams.mapped import MappedRows
+from pdcl.streams.readers import Readers
 from pdcl.trees import LeafSpec, Tree, conformed, flatten, leaf_specs, map_leaves, take, unflatten
 
 Collate = Callable[[list[Any]], Tree]
@@ -31,6 +32,8 @@ class Data(ABC):
 
     targets: Tensor
     groups: Tensor | None = None
+    # Whether reading may wait for a disk or a decoder, so that it pays to read ahead.
+    slow: bool = False
 
     @property
     def columns(self) -> dict[str, CodedColumn]:
@@ -56,7 +59,10 @@ class Data(ABC):
 
 
 class TensorData(Data):
-    """Rows of tensors, or of a tree of them, held in memory or memory-mapped; subsets share storage."""
+    """Rows of tensors, or of a tree of them, held in memory or memory-mapped; subsets share storage.
+
+    mapped: those that lie in files; they are converted to what networks compute in when they are read.
+    """
 
     def __init__(
         self,
@@ -65,9 +71,12 @@ class TensorData(Data):
         rows: Tensor | None = None,
         groups: Tensor | None = None,
         columns: Columns | None = None,
+        mapped: Sequence[MappedRows] = (),
     ) -> None:
         self.x = x
         self.rows = rows
+        self.mapped = mapped
+        self.slow = bool(mapped)
         self._all_targets = targets
         self._all_groups = groups
         self._all_columns = columns or {}
@@ -80,14 +89,17 @@ class TensorData(Data):
 
     def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         rows = index if self.rows is None else self.rows.index_select(0, index)
-        return take(self.x, rows), self.targets.index_select(0, index)
+        for each in self.mapped:
+            each.announce(rows)
+        x = take(self.x, rows)
+        return map_leaves(readable, x) if self.slow else x, self.targets.index_select(0, index)
 
     def subset(self, index: Tensor) -> TensorData:
         return self.with_rows(index if self.rows is None else self.rows[index])
 
     def with_rows(self, rows: Tensor) -> TensorData:
         """The samples at these rows of the whole tensor."""
-        return TensorData(self.x, self._all_targets, rows, self._all_groups, self._all_columns)
+        return TensorData(self.x, self._all_targets, rows, self._all_groups, self._all_columns, self.mapped)
 
     def shares_rows(self, other: Data) -> bool:
         """Whether both are chosen rows of the very same tensors."""
@@ -100,9 +112,10 @@ class DatasetData(Data):
     """A `torch.utils.data.Dataset` of (input, target) pairs, read sample by sample when it is asked for.
 
     Only `targets` (found beforehand) are held, so the data may be larger than memory. `workers` threads read
-    one batch together, which pays where reading waits for a disk or releases the interpreter to decode. `collate` makes
-    a batch of a list of inputs; without it they are stacked, sequences of unequal length put end to end. `leaves` is
-    what inputs must be, where that is known.
+    one batch together and the next ones ahead, which pays where reading waits for a disk or releases the interpreter to
+    decode. A Dataset with `__getitems__` is asked for a whole batch at once. `collate` makes a batch of a list of
+    inputs; without it they are stacked, sequences of unequal length put end to end. `leaves` is what inputs must be,
+    where that is known.
     """
 
     def __init__(
@@ -115,8 +128,11 @@ class DatasetData(Data):
         columns: Columns | None = None,
         collate: Collate | None = None,
         leaves: Sequence[LeafSpec] | None = None,
+        readers: Readers | None = None,
     ) -> None:
         self.dataset = dataset
+        self.readers = readers or Readers(workers)
+        self.slow = workers > 0
         self.collate = collate
         self.leaves = leaves
         self.rows = torch.arange(len(targets)) if rows is None else rows
@@ -146,10 +162,9 @@ class DatasetData(Data):
         return inputs
 
     def _read(self, rows: list[int]) -> list[Any]:
-        if self.workers > 1 and len(rows) > 1:
-            with ThreadPoolExecutor(self.workers) as pool:
-                return list(pool.map(self._input, rows))
-        return [self._input(row) for row in rows]
+        if callable(at_once := getattr(self.dataset, "__getitems__", None)):
+            return [sample[0] for sample in at_once(rows)]
+        return self.readers.map(self._input, rows)
 
     def _input(self, row: int) -> Any:
         return self.dataset[row][0]
@@ -158,7 +173,7 @@ class DatasetData(Data):
         groups = None if self.groups is None else self.groups[index]
         columns = subset_of(self._columns, index)
         parts = (self.targets[index], self.rows[index], groups, self.workers, columns, self.collate, self.leaves)
-        return DatasetData(self.dataset, *parts)
+        return DatasetData(self.dataset, *parts, self.readers)
 
 
 def stacked(items: list[Any]) -> Tree:
@@ -181,14 +196,31 @@ def _single(leaf: Any) -> Any:
     return leaf.float() if leaf.dtype == torch.float64 else leaf
 
 
+# Networks compute in float32, and torch indexes none of the unsigned types but bytes.
+READ_AS = {
+    torch.float64: torch.float32,
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.bool: torch.float32,
+    torch.uint16: torch.int32,
+    torch.uint32: torch.int64,
+}
+
+
+def readable(leaf: Any) -> Any:
+    """A leaf in a dtype that networks compute in."""
+    return leaf.to(READ_AS.get(leaf.dtype, leaf.dtype)) if isinstance(leaf, Tensor) else leaf
+
+
 def shaped(data: Data, leaves: Sequence[LeafSpec]) -> Data:
     """The data held to `leaves`: sequences that happen to be of one length are ragged where it says so."""
     if isinstance(data, TensorData):
         x = conformed(data.x, leaves)
-        return data if x is data.x else TensorData(x, data._all_targets, data.rows, data._all_groups, data._all_columns)
+        own = (data._all_targets, data.rows, data._all_groups, data._all_columns, data.mapped)
+        return data if x is data.x else TensorData(x, *own)
     if isinstance(data, DatasetData):
         parts = (data.dataset, data.targets, data.rows, data.groups, data.workers, data.columns, data.collate)
-        return DatasetData(*parts, leaves)
+        return DatasetData(*parts, leaves, data.readers)
     return data
 
 

@@ -15,19 +15,13 @@ from torch.utils.data import DataLoader
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged, is_ragged
 from pdcl.streams.checks import BadData
+from pdcl.streams.data import READ_AS
 from pdcl.trees import Tree, check_names
 
 Column = npt.NDArray[Any]
 Found = TypeVar("Found")
-# Networks compute in float32, and torch indexes none of the unsigned types but bytes.
-READ_AS = {
-    torch.float64: torch.float32,
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.bool: torch.float32,
-    torch.uint16: torch.int32,
-    torch.uint32: torch.int64,
-}
+# These can be indexed where they lie in a file, and converted row by row.
+IN_PLACE = (torch.float64, torch.float16, torch.bool)
 
 
 def refuse_containers(x: Any, where: str) -> None:
@@ -101,6 +95,8 @@ def inputs_of(x: Any, where: str = "x") -> Tensor:
     _refuse_unreadable(tensor, f"{where}: x")
     if tensor.is_complex():
         raise BadData(f"{where}: x holds complex numbers; give real ones, such as np.abs(x)")
+    if isinstance(x, np.memmap) and x.flags.c_contiguous and tensor.dtype in IN_PLACE:
+        return tensor
     return tensor.to(READ_AS.get(tensor.dtype, tensor.dtype))
 
 

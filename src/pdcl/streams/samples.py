@@ -24,6 +24,7 @@ from pdcl.streams.inputs import (
     targets_column,
     tree_of,
 )
+from pdcl.streams.mapped import MappedRows, mapped_rows
 from pdcl.trees import Leaf, Tree, flatten
 
 __all__ = ["Column", "Samples", "column", "inputs_of", "known_targets", "read", "targets_of"]
@@ -39,6 +40,7 @@ class Samples:
     workers: int = 0
     columns: Values = field(default_factory=dict)
     collate: Collate | None = None
+    mapped: tuple[MappedRows, ...] = ()
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -50,7 +52,7 @@ class Samples:
             return DatasetData(
                 self.inputs, targets, groups=groups, workers=self.workers, columns=coded, collate=self.collate
             )
-        return TensorData(self.inputs, targets, groups=groups, columns=coded)
+        return TensorData(self.inputs, targets, groups=groups, columns=coded, mapped=self.mapped)
 
 
 def read(
@@ -76,7 +78,9 @@ def read(
                 f"{where}: y is missing; it may be left out only where x is a Dataset of (input, target) pairs"
             )
         inputs = tree_of(x, where) if is_tree(x) else batch_of(x, where)
-        samples = Samples(inputs, targets_column(y, f"{where}: y"), column(groups, f"{where}: groups"))
+        samples = Samples(
+            inputs, targets_column(y, f"{where}: y"), column(groups, f"{where}: groups"), mapped=mapped_rows(x)
+        )
         for name, leaf in flatten(samples.inputs, "x").items():
             rows = _rows(leaf, f"{where}: {name}")
             if rows != len(samples):

@@ -27,6 +27,7 @@ from pdcl.studies.engine import Engine
 from pdcl.studies.local import LocalProcesses
 from pdcl.training.batches import seeded
 from pdcl.training.events import DualsMoved, Event
+from pdcl.training.learner import EVALUATION_BATCH
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule
 
@@ -183,8 +184,11 @@ def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
 @torch.no_grad()
 def mean_loss(learner: Any, task: Task) -> float:
     """P: the mean loss over all of the task's training data, in eval mode."""
-    x, y = task.data.fetch(everything(task.data))
-    return float(learner.losses(learner.evaluated(x), y.to(learner.place)).double().mean())
+    total = 0.0
+    for index in everything(task.data).split(EVALUATION_BATCH):
+        x, y = task.data.fetch(index)
+        total += float(learner.losses(learner.evaluated(x), y.to(learner.place)).double().sum())
+    return total / len(task.data)
 
 
 def curve(task: int, name: str, epsilon: float, solved: dict[float, list[Solved]]) -> Curve:

@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
+from pdcl.streams.readers import read_ahead
 from pdcl.trees import Tree, cat, take, to
 
 
@@ -21,9 +23,35 @@ class Batch:
     y: Tensor
     index: Tensor
     task: int
+    of: Whole | None = None
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def total(self) -> int:
+        """How many samples the batch has on all ranks."""
+        return len(self) if self.of is None else len(self.of.index)
+
+    @property
+    def positions(self) -> Tensor:
+        """`index` of all ranks."""
+        return self.index if self.of is None else self.of.index
+
+    def complete(self) -> Batch:
+        """The batch of all ranks, read here."""
+        if self.of is None:
+            return self
+        x, y = self.of.data.fetch(self.of.index)
+        return Batch(to(x, self.y.device), y.to(self.y.device), self.of.index, self.task)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a batch is one rank's part of."""
+
+    data: Data
+    index: Tensor
 
 
 def seeded(*numbers: int) -> torch.Generator:
@@ -37,11 +65,16 @@ def epoch_order(samples: int, seed: int, task: int, epoch: int) -> Tensor:
     return torch.randperm(samples, generator=seeded(seed, task, epoch))
 
 
-def batches(data: Data, task: int, size: int, order: Tensor, device: torch.device, start: int = 0) -> Iterator[Batch]:
-    """Batches of `size` in this order, from batch number `start` on; the last one may be short."""
-    for index in order.split(size)[start:]:
-        x, y = data.fetch(index)
-        yield Batch(to(x, device), y.to(device), index, task)
+def batches(
+    data: Data, task: int, size: int, order: Tensor, device: torch.device, start: int = 0, ranks: Ranks = ALONE
+) -> Iterator[Batch]:
+    """Batches of `size` in this order, from batch number `start` on; the last one may be short. Of each, this rank's
+    part. Data that is slow to read is read ahead."""
+    whole = order.split(size)[start:]
+    mine = whole if ranks.alone else [index[ranks.part(len(index))] for index in whole]
+    read = read_ahead(data.fetch, mine) if data.slow else map(data.fetch, mine)
+    for index, own, (x, y) in zip(whole, mine, read, strict=True):
+        yield Batch(to(x, device), y.to(device), own, task, None if ranks.alone else Whole(data, index))
 
 
 class Joined(Data):
@@ -49,6 +82,7 @@ class Joined(Data):
 
     def __init__(self, parts: list[Data]) -> None:
         self.parts = parts
+        self.slow = any(part.slow for part in parts)
         self.targets = cat([part.targets for part in parts])
         self._starts = torch.tensor([0, *np.cumsum([len(part) for part in parts])[:-1].tolist()])
 

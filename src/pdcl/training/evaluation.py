@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,14 +11,19 @@ from torch import Tensor
 from pdcl.core.objective import masked
 from pdcl.networks import eval_mode
 from pdcl.streams.data import Data, everything
+from pdcl.streams.readers import read_ahead
 from pdcl.streams.task import Task
 from pdcl.training.learner import EVALUATION_BATCH, Trainable
 from pdcl.trees import cat, joined, to
 
+# A confusion matrix of 10⁵ classes would take 80 GB.
+MOST_CONFUSED = 1000
+
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Mean score per task among all classes and among the task's own; the confusion of truth × prediction."""
+    """Mean score per task among all classes and among the task's own; the confusion of truth × prediction, for up to
+    1,000 classes."""
 
     class_il: list[float]
     task_il: list[float]
@@ -31,29 +36,31 @@ def evaluate(learner: Trainable, tasks: Sequence[Task]) -> Evaluation:
     assert learner.spec is not None
     classifies = learner.spec.kind == "classification"
     size = learner.spec.outputs
-    confusion = torch.zeros(size, size, dtype=torch.long) if classifies else None
-    class_il, task_il = [], []
-    for task in tasks:
-        with eval_mode(learner.model):
-            scores, targets = predictions(learner, task.test)
-        class_il.append(_mean(learner.goal.score(scores, targets)))
-        own = masked(scores, task.classes) if classifies else scores
-        task_il.append(_mean(learner.goal.score(own, targets)))
-        if confusion is not None:
-            cells = targets * size + scores.argmax(1)
-            confusion += torch.bincount(cells, minlength=size * size).reshape(size, size)
-    return Evaluation(class_il, task_il, confusion)
+    confusion = torch.zeros(size, size, dtype=torch.long) if classifies and size <= MOST_CONFUSED else None
+    sums = torch.zeros(len(tasks), 2, dtype=torch.float64)
+    with eval_mode(learner.model):
+        for place, task in enumerate(tasks):
+            mine = everything(task.test)[learner.peers.part(len(task.test))]
+            for scores, targets in pieces(learner, task.test, mine):
+                own = masked(scores, task.classes) if classifies else scores
+                for column, each in enumerate((scores, own)):
+                    sums[place, column] += learner.goal.score(each, targets).double().sum()
+                if confusion is not None:
+                    cells = targets * size + scores.argmax(1)
+                    confusion += torch.bincount(cells, minlength=size * size).reshape(size, size)
+    counts = torch.tensor([len(task.test) for task in tasks], dtype=torch.float64)
+    class_il, task_il = (learner.peers.sum(sums).T / counts).tolist()
+    return Evaluation(class_il, task_il, None if confusion is None else learner.peers.sum(confusion))
+
+
+def pieces(learner: Trainable, data: Data, index: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Scores and targets of these positions, on the CPU, piece by piece."""
+    parts = index.split(EVALUATION_BATCH)
+    for x, y in read_ahead(data.fetch, parts, ahead=1) if data.slow else map(data.fetch, parts):
+        yield learner.scores(to(x, learner.place)).cpu(), y
 
 
 def predictions(learner: Trainable, data: Data) -> tuple[Tensor, Tensor]:
     """Scores and targets of a whole data set, on the CPU, read in pieces."""
-    scores, targets = [], []
-    for index in everything(data).split(EVALUATION_BATCH):
-        x, y = data.fetch(index)
-        scores.append(learner.scores(to(x, learner.place)).cpu())
-        targets.append(y)
+    scores, targets = zip(*pieces(learner, data, everything(data)), strict=True)
     return joined(scores), cat(targets)
-
-
-def _mean(values: Tensor) -> float:
-    return float(values.double().mean())

@@ -27,10 +27,11 @@ from pdcl.promises.table import Promises
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.batches import Batch, seeded
+from pdcl.training.data_parallel import Spread
 from pdcl.training.events import Listener, ignore
 from pdcl.training.fields import check_fields, check_unused
 from pdcl.training.optimizers import MakeOptimizer, MakeScheduler, check_optimizer, load_optimizer, make_optimizer
-from pdcl.training.placement import autocast, check_placement, device_of
+from pdcl.training.placement import Finiteness, autocast, check_placement, device_of
 from pdcl.training.stated import check_enough
 from pdcl.training.updates import Updater, Updates, scaled
 from pdcl.training.weighting import check_weights, weigh_classes
@@ -60,7 +61,7 @@ class Step:
 
 
 @dataclass(eq=False)
-class Trainable(ABC):
+class Trainable(Spread, ABC):
     """A network that learns tasks one after another by one method.
 
     network: a module that gives logits, or a name: auto, linear, mlp:100-100, mlp-glorot, cnn, audio, resnet18:20; on
@@ -145,6 +146,7 @@ class Trainable(ABC):
         self.promises: Promises | None = None
         self.tasks_learned = 0
         self.generator = seeded(self.seed, 1)
+        self.stay_alone()
 
     def prepare(self, spec: Spec) -> None:
         """Build what depends on the stream; reject what this method can't do. Called once, before the first task."""
@@ -166,6 +168,7 @@ class Trainable(ABC):
         else:
             self.model = self.network
         self.model.to(self.place)
+        self.finiteness = Finiteness.on(self.place)
         keep_frozen_statistics(self.model)
         self.batch_statistics = has_batch_statistics(self.model)
         self.optimiser = self.new_optimiser()
@@ -194,27 +197,27 @@ class Trainable(ABC):
         """The part of a task that is trained on; the rest is stored and never trained on. The same each time."""
         return task
 
-    def begin(self, task: Task, steps: int) -> None:  # noqa: B027
+    def begin(self, task: Task, steps: int) -> None:
         """A task of `steps` updates starts."""
 
     @abstractmethod
     def step(self, batch: Batch) -> Step:
         """One whole update on a batch of the current task."""
 
-    def end(self, task: Task) -> None:  # noqa: B027
+    def end(self, task: Task) -> None:
         """The task is over; its data is still here, for the last time."""
 
-    def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:  # noqa: B027
+    def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:
         """The loop has learned and measured a task of a stream; a long-lived learner enters it in its lineage."""
 
     def notes(self) -> list[dict[str, Any]]:
         """What `note` has entered so far."""
         return []
 
-    def restore_notes(self, notes: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:  # noqa: B027
+    def restore_notes(self, notes: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:
         """Resuming: take over notes on these tasks of the stream."""
 
-    def recall(self, tasks: Sequence[Task]) -> None:  # noqa: B027
+    def recall(self, tasks: Sequence[Task]) -> None:
         """Resuming: these tasks were learned before. Only a method that keeps whole tasks needs to know."""
 
     def absorb(self, task: Task) -> None:
@@ -223,7 +226,7 @@ class Trainable(ABC):
         self.begin(part, 1)
         self.end(part)
 
-    def check_room(self, task: Task) -> None:  # noqa: B027
+    def check_room(self, task: Task) -> None:
         """Refuse a task that memory couldn't keep, before it is trained."""
 
     def agree_on(self, task: int, tolerance: Any) -> None:
@@ -250,19 +253,16 @@ class Trainable(ABC):
         """Options among these that do nothing beside the others, and why."""
         return {}
 
-    def final_duals(self) -> list[float]:
-        """λ_k of every past task at the end of a task, then the artificial one; [] where a method has none."""
-        return []
-
     def outputs(self, raw: Tree, augment: bool = True) -> Tensor:
         """Network outputs for raw inputs: a tensor is normalised, and augmented while training; trees are as they are.
 
         A dict is handed over as keywords, a tuple as arguments. Of what comes back the logits are taken.
         """
         assert self.spec is not None
-        generator = self.generator if augment and self.model.training else None
+        generator = self._augmenting() if augment and self.model.training else None
+        model = self._trained_model() if self.model.training and torch.is_grad_enabled() else self.model
         with autocast(self.place, self.precision):
-            out = self.model(self.spec.transform(raw, generator)) if isinstance(raw, Tensor) else call(self.model, raw)
+            out = model(self.spec.transform(raw, generator)) if isinstance(raw, Tensor) else call(model, raw)
         out = out if isinstance(out, Tensor) else logits_of(out)
         return out if out.dtype == torch.float64 else out.float()
 
@@ -283,7 +283,7 @@ class Trainable(ABC):
 
     def backward(self, losses: Tensor, weights: Tensor | None = None) -> None:
         """Gradients of Σ_i weights_i losses_i (their mean, without weights), after checking that they are finite."""
-        total = losses.detach().sum().item()
+        total = self.finiteness.look(losses.detach().sum())
         if not math.isfinite(total):
             raise Diverged(
                 f"the loss became {total} ({self._rate()}); "

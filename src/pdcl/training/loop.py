@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import Diverged, UsageError
+from pdcl.ranks import Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.task import Stream, Task
 from pdcl.training.batches import Joined, batches, epoch_order, seeded
@@ -65,13 +66,21 @@ class Loop:
         """Learn every task from `position` on."""
         self.learner.emit = self.listener
         with _own_randomness():
-            if self._random is not None:
-                set_randomness(self._random)
+            self._restore_randomness()
             for task in self.stream.tasks[self.position.task :]:
                 self._learn(task)
                 self._note(task)
                 self.keep(self)
         return self.history
+
+    def _restore_randomness(self) -> None:
+        """Go on with the generators of rank 0; other ranks must not draw the same."""
+        if self._random is None:
+            return
+        set_randomness(self._random)
+        if not self.learner.peers.first:
+            place = (self.learner.seed, *astuple(self.position), *self.learner.peers.own_numbers)
+            torch.manual_seed(seeded(*place).initial_seed() % 2**63)
 
     def _note(self, task: Task) -> None:
         """Enter the task in the learner's lineage, before its state is kept."""
@@ -92,6 +101,12 @@ class Loop:
         with _own_randomness():
             self._learn(task)
         return self.history
+
+    def synchronise(self) -> None:
+        """Let every rank hold what one process would, before rank 0 keeps it for all."""
+        if self._meter.total is not None:
+            self._meter.total = self.learner.peers.mean(self._meter.total)
+        self.learner.synchronise()
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run is and what it measured: with the learner's state, all that determines what follows."""
@@ -117,7 +132,7 @@ class Loop:
     def _learn(self, task: Task) -> None:
         learner, fresh = self.learner, self.position.epoch == self.position.step == 0
         if fresh:
-            torch.manual_seed(seeded(learner.seed, task.index, 2).initial_seed() % 2**63)
+            torch.manual_seed(seeded(learner.seed, task.index, 2, *learner.peers.own_numbers).initial_seed() % 2**63)
             if not learner.keep_optimizer:
                 learner.optimiser = learner.new_optimiser()
         whole, task = task, learner.hold_back(task)
@@ -137,6 +152,7 @@ class Loop:
             raise error.at(place) from error
         learner.updater.flush(learner.optimiser)
         learner.end(task)
+        learner.peers.check_agreement("weights, duals and memory", *learner.replicated())
         learner.tasks_learned += 1
         self.listener(TaskEnded(task.index, self.schedule.steps(len(data))))
         self._measure(whole)
@@ -153,10 +169,12 @@ class Loop:
         per_epoch = -(-len(data) // size)
         every = max(1, self.schedule.epochs * per_epoch // 50)
         start = self.position.step if epoch == self.position.epoch else 0
-        for number, batch in enumerate(batches(data, task.index, size, order, learner.place, start), start):
+        read = batches(data, task.index, size, order, learner.place, start, learner.peers)
+        for number, batch in enumerate(read, start):
             self.position = Position(task.index, epoch, number)
             step = learner.step(batch)
-            loss = self._meter.add(step.losses.mean(), at_least=1 if number == per_epoch - 1 else every)
+            mean = learner.peers.batch_mean(step.losses, batch.total)
+            loss = self._meter.add(mean, 1 if number == per_epoch - 1 else every, learner.peers)
             if loss is not None:
                 self.listener(Stepped(task.index, epoch, number, loss, step.scalars))
             self.position = Position(task.index, epoch, number + 1)
@@ -184,13 +202,13 @@ class _Meter:
     total: Tensor | None = None
     count: int = 0
 
-    def add(self, loss: Tensor, at_least: int) -> float | None:
+    def add(self, loss: Tensor, at_least: int, ranks: Ranks) -> float | None:
         """The mean since it last spoke, once that is over so many steps."""
         self.total = loss if self.total is None else self.total + loss
         self.count += 1
         if self.count < at_least:
             return None
-        mean = float(self.total) / self.count
+        mean = float(ranks.mean(self.total)) / self.count
         self.total, self.count = None, 0
         return mean
 

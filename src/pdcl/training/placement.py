@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pdcl.errors import UsageError
 
@@ -45,6 +46,34 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[obj
         raise UsageError(f"precision={precision!r} is unknown; choose one of {', '.join(_PRECISIONS)}")
     dtype = _PRECISIONS[precision]
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
+
+
+# Reading a number from an accelerator waits until it has computed it, and everything before it.
+LOOK_EVERY = 20
+
+
+@dataclass
+class Finiteness:
+    """Watches losses for NaN and infinity: after every step on a CPU, after every 20th elsewhere."""
+
+    every: int = 1
+    steps: int = 0
+    total: Tensor | None = None
+
+    @classmethod
+    def on(cls, device: torch.device) -> Finiteness:
+        return cls(1 if device.type == "cpu" else LOOK_EVERY)
+
+    def look(self, loss: Tensor) -> float:
+        """The sum of losses since the last look; 0 between two looks. One that isn't finite stays in the sum."""
+        if self.every == 1:
+            return float(loss)
+        self.total = loss if self.total is None else self.total + loss
+        self.steps += 1
+        if self.steps < self.every:
+            return 0.0
+        found, self.steps, self.total = float(self.total), 0, None
+        return found
 
 
 def threads_for(model: nn.Module) -> int:

@@ -1,0 +1,142 @@
+"""Data in files: read ahead in order, converted row by row, and never held as a whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import Dataset
+
+import pdcl
+from pdcl.streams.data import DatasetData
+from pdcl.streams.readers import read_ahead
+
+# Learns, evaluates and saves; prints the largest growth of anonymous memory since the data was opened, in MB.
+SMALL_MEMORY = """
+import sys, threading, time
+import numpy as np, torch
+torch.set_num_threads(1)
+import pdcl
+
+def anonymous():
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
+
+folder, samples = sys.argv[1], int(sys.argv[2])
+learner = pdcl.PDCL("linear", memory=50, lr=0.01)
+warm = np.random.default_rng(0).random((64, 1024), dtype=np.float32)
+pdcl.PDCL("linear", memory=20).learn(warm, np.arange(64) % 2)
+x = np.load(folder + "/x.npy", mmap_mode="r")
+y = np.arange(samples) % 4
+before, worst = anonymous(), [0.0]
+
+def watch():
+    while True:
+        worst[0] = max(worst[0], anonymous() - before)
+        time.sleep(0.005)
+
+threading.Thread(target=watch, daemon=True).start()
+for half in range(2):
+    part = slice(half * samples // 2, (half + 1) * samples // 2)
+    learner.learn(x[part], y[part], epochs=1, batch=250)
+learner.evaluate(x, y)
+learner.predict(x)
+learner.save(folder + "/model")
+print(worst[0])
+"""
+
+
+def test_memory_stays_small_while_a_large_file_is_learned_evaluated_and_saved(tmp_path: Path) -> None:
+    samples = 32_000
+    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (samples, 1024))
+    block = np.random.default_rng(0).random((1000, 1024))
+    for start in range(0, samples, 1000):
+        x[start : start + 1000] = block + start / samples
+    size = x.nbytes / 2**20
+    del x
+    words = [sys.executable, "-c", SMALL_MEMORY, str(tmp_path), str(samples)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert size > 240
+    assert float(done.stdout) < 150
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "float32", "uint8", "uint16"])
+def test_a_mapped_array_gives_what_the_array_gives(dtype: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 9, (120, 6)).astype(dtype)
+    y = np.arange(120) % 4
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    results = []
+    for data in (x, mapped):
+        learner = pdcl.PDCL("mlp:8", memory=20, seed=3)
+        learner.learn(data, y, epochs=1, batch=16)
+        results.append((learner.predict(data), learner.model.state_dict()))
+    assert np.array_equal(results[0][0], results[1][0])
+    assert all(torch.equal(value, results[1][1][name]) for name, value in results[0][1].items())
+
+
+def test_reading_ahead_keeps_order_stays_bounded_and_ends_its_thread() -> None:
+    begun: list[int] = []
+
+    def read(number: int) -> int:
+        begun.append(number)
+        return number
+
+    found = read_ahead(read, range(100), ahead=3)
+    assert [next(found) for _ in range(5)] == [0, 1, 2, 3, 4]
+    time.sleep(0.05)
+    assert max(begun) <= 5 + 3
+    found.close()  # type: ignore[attr-defined]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pdcl-read-ahead")]
+
+
+def test_an_error_in_reading_comes_to_the_one_who_reads() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(read_ahead(lambda number: 1 / number, [2, 1, 0]))
+
+
+class Counting(Dataset[Any]):
+    """Notes the threads that read it."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+        self.targets = torch.arange(64) % 2
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, row: int) -> Any:
+        self.threads.add(threading.get_ident())
+        time.sleep(0.001)
+        return torch.full((4,), float(row)), int(self.targets[row])
+
+
+def test_the_threads_of_a_dataset_are_made_once() -> None:
+    dataset = Counting()
+    data = DatasetData(dataset, dataset.targets, workers=3).subset(torch.arange(64))
+    for index in torch.arange(64).split(8):
+        x, _ = data.fetch(index)
+        assert x[:, 0].tolist() == index.tolist()
+    assert len(dataset.threads) <= 3
+
+
+def test_a_dataset_that_reads_whole_batches_is_asked_for_them() -> None:
+    class Batched(Counting):
+        asked: list[list[int]] = []  # noqa: RUF012
+
+        def __getitems__(self, rows: list[int]) -> list[Any]:
+            self.asked.append(rows)
+            return [(torch.full((4,), float(row)), 0) for row in rows]
+
+    dataset = Batched()
+    x, _ = DatasetData(dataset, dataset.targets).fetch(torch.tensor([5, 3]))
+    assert dataset.asked == [[5, 3]]
+    assert x[:, 0].tolist() == [5, 3]
