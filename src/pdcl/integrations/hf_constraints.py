@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.core.alternation import Drawn
+from pdcl.core.drawn import Drawn
 from pdcl.core.objective import Objective
 from pdcl.core.primal_dual import PrimalDual
 from pdcl.duality.limits import Limits
