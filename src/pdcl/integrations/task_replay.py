@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset
 
-from pdcl.core.drawn import Drawn, Moved
+from pdcl.core.alternation import Moved
+from pdcl.core.drawn import Drawn
 from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.errors import Diverged, UsageError
 from pdcl.networks import eval_mode
