@@ -169,13 +169,15 @@ def test_torch_s_own_schedules_are_made_by_a_function(stream: Stream) -> None:
         {"scheduler": _one_cycle},
         {"accumulate": 3, "clip_norm": 0.5, "scheduler": "linear"},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_stopped_anywhere_it_continues_to_the_bit(options: dict[str, Any]) -> None:
     testing.check_continues(Finetune, **options)
 
 
-@pytest.mark.parametrize("options", [{"optimizer": MOMENTUM}, {"optimizer": _groups, "scheduler": "cosine"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"optimizer": MOMENTUM}, {"optimizer": _groups, "scheduler": "cosine"}], ids=" ".join
+)
 def test_a_saved_learner_goes_on_with_what_is_handed_in_again(options: dict[str, Any], tmp_path: Path) -> None:
     random = np.random.default_rng(0)
 
