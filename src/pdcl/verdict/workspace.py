@@ -24,6 +24,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.save import KIND
 from pdcl.running.load import load
 from pdcl.storage.disk import own_directory, read_regular, remove_tree, reported, write_whole
+from pdcl.storage.locking import NAME as LOCK
 from pdcl.storage.locking import Lock
 from pdcl.storage.serialize import from_parts
 from pdcl.storage.vault import MANIFEST, Vault
@@ -71,10 +72,13 @@ class Workspace:
 
     def clear(self) -> None:
         with reported(self.place):
-            # The plan first: without it nothing here means anything.
-            for name in (TODO, ASIDE):
-                (self.place / name).unlink(missing_ok=True)
-            remove_tree(self.place / CANDIDATE)
+            # The plan first: without it nothing here means anything. A kill may have left half-written files, too.
+            (self.place / TODO).unlink(missing_ok=True)
+            for each in self.place.iterdir():
+                if each.name == CANDIDATE:
+                    remove_tree(each)
+                elif each.name != LOCK:
+                    each.unlink(missing_ok=True)
 
     def plan(
         self, state: str, audit: Path, add: dict[str, Column] | None = None, remove: list[str] | None = None

@@ -12,6 +12,7 @@ from typing import Any
 from pdcl.errors import RecordError, UsageError
 from pdcl.records import Group, Row
 from pdcl.records.reading import read_result
+from pdcl.records.table import MALFORMED
 from pdcl.reports.dossier import read_story
 from pdcl.reports.figures import grids, runs, sweeps
 from pdcl.reports.figures.selecting import largest, main_runs, partitioned_by_dual, primal_dual, titled
@@ -120,7 +121,11 @@ def _priced(drawn: Drawn, out: Path, suffix: str, rows: list[Row], groups: list[
 
 
 def _put(drawn: Drawn, out: Path, name: str, draw_it: Callable[[], Any | None] | None, reason: str) -> None:
-    made = draw_it() if draw_it is not None else None
+    try:
+        made = draw_it() if draw_it is not None else None
+    except MALFORMED as error:
+        # Files that were changed since: one bad run must not keep the other figures from being drawn.
+        made, reason = None, f"its runs hold values that can't be drawn ({type(error).__name__}: {str(error)[:100]})"
     if made is None:
         drawn.skipped[name] = reason
     else:
