@@ -6,6 +6,7 @@ A reader refuses a version that it doesn't know; new keys alone don't make a new
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypedDict
 
 VERSION = 1
@@ -106,7 +107,13 @@ def wrong_kinds(content: dict[str, Any]) -> list[str]:
     wrong = [key for key, kinds in KINDS.items() if key in content and not _fits(content[key], kinds)]
     if not wrong and not all(_is_option(each) for each in content.get("options", {}).values()):
         wrong = ["options"]
-    return wrong
+    return wrong or [key for key in ("options", "stream_options") if not showable(content.get(key))]
+
+
+def showable(value: Any) -> bool:
+    """False where half of a surrogate pair is anywhere in it, which JSON can hold and UTF-8 can't."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _is_option(value: Any) -> bool:
@@ -115,7 +122,7 @@ def _is_option(value: Any) -> bool:
 
 def _fits(value: Any, kinds: tuple[type, ...]) -> bool:
     if isinstance(value, str) and not value.isascii():
-        return str in kinds and not any("\ud800" <= each <= "\udfff" for each in value)
+        return str in kinds and showable(value)
     return isinstance(value, kinds)
 
 

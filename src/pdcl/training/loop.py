@@ -123,7 +123,10 @@ class Loop:
         self.position, self.history = Position(*state["position"]), History(**state["history"])
         if not 0 <= self.position.task <= len(self.stream.tasks):
             raise UsageError(f"the state is at task {self.position.task} of a stream of {len(self.stream.tasks)}")
-        self._meter = _Meter(state["meter"]["total"], state["meter"]["count"])
+        total, count = state["meter"]["total"], state["meter"]["count"]
+        if not (isinstance(total, Tensor | None) and isinstance(count, int)):
+            raise UsageError(f"the state's sum of losses is damaged: {total!r:.40} over {count!r:.40} steps")
+        self._meter = _Meter(total, count)
         self._random = state["random"]
         past = self.stream.tasks[: self.position.task]
         self.learner.restore_notes(state["lineage"], self.stream, past)
