@@ -118,5 +118,5 @@ def test_an_option_is_a_number_where_it_begins_with_one(value, number):
 
 def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"pip install 'pdcl\[figures\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'pdcl\[report\]'"):
         draw([tmp_path], tmp_path)

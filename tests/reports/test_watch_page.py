@@ -31,7 +31,7 @@ def serving(directory, port=0):
 
 def test_a_real_run_appears_grows_and_finishes_and_a_restart_is_survived(tmp_path, look):
     learning = threading.Thread(
-        target=pdcl.run, args=("digits", "pdcl"), kwargs={"memory": 50, "epochs": 12, "out": tmp_path, "device": "cpu"}
+        target=pdcl.run, args=("digits", "pdcl"), kwargs={"memory": 50, "epochs": 40, "out": tmp_path, "device": "cpu"}
     )
     with look() as seen:
         page = seen.page
