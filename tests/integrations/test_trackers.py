@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,18 +125,29 @@ def records_in(content: bytes) -> Iterator[bytes]:
             pieces = b""
 
 
-def test_wandb_s_offline_file_holds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("wandb")
+def finished(path: Path) -> list[Any]:
+    """All records, once the last one is there: W&B's own process writes them, and may be behind."""
     from wandb.proto import wandb_internal_pb2
 
+    until = time.monotonic() + 60
+    while True:
+        records = []
+        for data in records_in(path.read_bytes()):
+            records.append(wandb_internal_pb2.Record())
+            records[-1].ParseFromString(data)
+        if time.monotonic() > until or any(each.WhichOneof("record_type") == "exit" for each in records):
+            return records
+        time.sleep(0.2)
+
+
+def test_wandb_s_offline_file_holds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
     for name in ("WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
     kept, result, _ = run(WandB(project="pdcl", mode="offline", dir=str(tmp_path)))
     [path] = tmp_path.glob("wandb/offline-run-*/*.wandb")
     found: list[dict[str, float]] = []
-    for data in records_in(path.read_bytes()):
-        record = wandb_internal_pb2.Record()
-        record.ParseFromString(data)
+    for record in finished(path):
         if record.WhichOneof("record_type") == "history":
             items = record.history.item
             found.append({each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items})

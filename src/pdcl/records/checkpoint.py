@@ -55,7 +55,13 @@ def read(run: Path) -> Checkpoint | None:
     held = vault.read()
     with fitting(held.place):
         state, about = from_parts(held.parts), held.about
-        return Checkpoint(state, int(about["events"]), dict(about["cost"]), held.instead_of, held.place)
+        return Checkpoint(
+            state,
+            int(about["events"]),
+            {name: float(spent) for name, spent in dict(about["cost"]).items()},
+            held.instead_of,
+            held.place,
+        )
 
 
 @contextmanager
