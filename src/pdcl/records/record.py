@@ -164,5 +164,6 @@ def _rewind(events: Path, position: int | None) -> float:
         cut_back(events, position)
     last = 0.0
     for event in reading.read_events(events.parent):
-        last = event["time"]
+        # A damaged line is told by who reads it; here it only says nothing of the time.
+        last = event["time"] if isinstance(event.get("time"), int | float) else last
     return last

@@ -127,7 +127,7 @@ class Loop:
         if not (isinstance(total, Tensor | None) and isinstance(count, int)):
             raise UsageError(f"the state's sum of losses is damaged: {total!r:.40} over {count!r:.40} steps")
         self._meter = _Meter(total, count)
-        self._random = state["random"]
+        self._random = checked_randomness(state["random"])
         past = self.stream.tasks[: self.position.task]
         self.learner.restore_notes(state["lineage"], self.stream, past)
         self.learner.recall(past)
@@ -220,6 +220,14 @@ def randomness() -> dict[str, Tensor]:
     """The states of torch's global generators, by device."""
     found = {f"cuda:{i}": torch.cuda.get_rng_state(i) for i in range(torch.cuda.device_count())}
     return {"cpu": torch.get_rng_state(), **found}
+
+
+def checked_randomness(states: Any) -> dict[str, Tensor]:
+    """These states, if generators can take them: found before any work is done with them."""
+    if not isinstance(states, dict) or not all(isinstance(state, Tensor) for state in states.values()):
+        raise UsageError("the state's random numbers are damaged: they are no tensors by device")
+    torch.Generator().set_state(states["cpu"])
+    return states
 
 
 def set_randomness(states: dict[str, Tensor]) -> None:
