@@ -15,7 +15,7 @@ from pdcl.lifelong import rebase as rebasing
 from pdcl.lifelong import save as saving
 from pdcl.lifelong.entry import Entry, newest_promises
 from pdcl.lifelong.feasible import Between, Chosen
-from pdcl.lifelong.lineage import Lineage
+from pdcl.lifelong.lineage import Lineage, check_entries
 from pdcl.streams.data import Collate
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
@@ -53,6 +53,7 @@ class Learner(Trainable):
         return self.lineage.entries
 
     def restore_notes(self, notes: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:
+        check_entries(notes)
         self.lineage.entries, self.lineage.pending = list(notes), list(tasks)
         self.promises = newest_promises(notes)
         for task in tasks:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.errors import UsageError
 from pdcl.lifelong.entry import ADOPTED, LEARNED
 from pdcl.lifelong.owners import Owners
 from pdcl.lifelong.references import References
@@ -207,3 +208,12 @@ def both_hashes(data: Data, key: bytes) -> tuple[Tensor, str]:
 def content_hash(data: Data) -> str:
     """sha256 of all inputs and targets in order."""
     return both_hashes(data, new_key())[1]
+
+
+def check_entries(entries: Any) -> None:
+    """Refuse a list of tasks that isn't one, before a run goes on with it."""
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not {"task", "name", "how", "settings", "result"} <= entry.keys():
+            raise UsageError(f"entry {place} of the tasks learned is damaged: {entry!r:.60}")
+        if not isinstance(entry["result"], dict):
+            raise UsageError(f"entry {place} of the tasks learned has no result: {entry['result']!r:.60}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -15,6 +16,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1
 MARKERS = ("o", "s", "D", "^", "X", "v", "P", "*")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "oooo")
+LONGEST = 100
 FORMATS = ("svg", "pdf", "png")
 # Inches: the width of one column of a two-column paper, and the usual height to it.
 SIZE = (3.4, 2.5)
@@ -73,7 +75,7 @@ def save(made: Any, out: Path, name: str, formats: Sequence[str] | None = None) 
     """The figure in every format, or in these."""
     from matplotlib import rc_context
 
-    paths = [out / f"{name}.{form}" for form in formats or FORMATS]
+    paths = [out / f"{_short(name)}.{form}" for form in formats or FORMATS]
     with rc_context(LOOK):
         # Laid out once, not once per format.
         made.draw_without_rendering()
@@ -84,3 +86,8 @@ def save(made: Any, out: Path, name: str, formats: Sequence[str] | None = None) 
             made.savefig(content, format=path.suffix[1:], dpi=300, metadata=dated)
             write_whole(path, content.getvalue())
     return paths
+
+
+def _short(name: str) -> str:
+    """A name that any file system takes: the end of a long one is its checksum."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}-{zlib.crc32(name.encode()):08x}"
