@@ -55,6 +55,8 @@ def read(run: Path) -> Checkpoint | None:
     held = vault.read()
     with fitting(held.place):
         state, about = from_parts(held.parts), held.about
+        if int(about["events"]) < 0:
+            raise ValueError(f"its events end at {about['events']}")
         return Checkpoint(
             state,
             int(about["events"]),

@@ -154,6 +154,6 @@ def read_audit(path: str | Path) -> Audit:
             arrays = {name: held[name] for name in held.files}
     except FileNotFoundError:
         raise BadData(f"{given} holds no audit set: there is no {place.name} with arrays x and y") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise BadData(f"{place} can't be read as an audit set: {error}") from error
     return of_arrays(str(given), arrays, ledger)

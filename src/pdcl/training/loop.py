@@ -121,6 +121,10 @@ class Loop:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where the loop was that gave `state`, with a learner that has taken over its own."""
         self.position, self.history = Position(*state["position"]), History(**state["history"])
+        if damaged := [name for name, rows in asdict(self.history).items() if not isinstance(rows, list)]:
+            raise UsageError(f"what the state measured is damaged: {damaged[0]} is no list")
+        if not all(isinstance(number, int) for number in astuple(self.position)):
+            raise UsageError(f"the state is at {state['position']!r:.60}, which is no task, epoch and step")
         if not 0 <= self.position.task <= len(self.stream.tasks):
             raise UsageError(f"the state is at task {self.position.task} of a stream of {len(self.stream.tasks)}")
         total, count = state["meter"]["total"], state["meter"]["count"]

@@ -125,3 +125,15 @@ def load_optimizer(optimiser: Optimizer, state: dict[str, Any]) -> None:
         optimiser.load_state_dict(state)
     except (ValueError, KeyError) as error:
         raise UsageError(f"the optimiser is another than the saved one: {error}; hand in the one used then") from error
+    # Optimisers of others may keep what they like.
+    own = type(optimiser).__module__.startswith("torch.optim")
+    kept = [value for held in optimiser.state.values() for value in held.values()] if own else []
+    if damaged := [value for value in kept if not _is_moment(value)]:
+        raise UsageError(f"the state of the optimiser is damaged: it holds {damaged[0]!r:.60}")
+
+
+def _is_moment(value: Any) -> bool:
+    """What torch's optimisers keep of a parameter: tensors, numbers, nothing yet, or lists of these."""
+    if isinstance(value, list | tuple):
+        return all(_is_moment(each) for each in value)
+    return isinstance(value, torch.Tensor | int | float | None)

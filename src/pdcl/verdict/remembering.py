@@ -69,7 +69,11 @@ def _read(path: Path) -> list[Trace]:
     except (PdclError, ValueError, RecursionError):
         return []
     usable = isinstance(found, list) and all(isinstance(each, dict) for each in found)
-    return [each for each in found if isinstance(each.get("entries"), int) and each["entries"] > 0] if usable else []
+    return [each for each in found if _is_trace(each)] if usable else []
+
+
+def _is_trace(each: Trace) -> bool:
+    return isinstance(each.get("entries"), int) and each["entries"] > 0 and isinstance(each.get("head"), str)
 
 
 def _in_evidence(evidence: Path | None) -> list[Trace]:

@@ -89,5 +89,6 @@ def save(made: Any, out: Path, name: str, formats: Sequence[str] | None = None) 
 
 
 def _short(name: str) -> str:
-    """A name that any file system takes: the end of a long one is its checksum."""
+    """A name that any file system takes: no NUL, and the end of a long one is its checksum."""
+    name = name.replace("\0", "")
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}-{zlib.crc32(name.encode()):08x}"
