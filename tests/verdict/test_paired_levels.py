@@ -42,7 +42,7 @@ def test_no_model_at_the_limit_passes_more_often_than_the_level_for_larger_audit
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("changed", "paired", "unpaired"), [(0.05, 840, 1650)])
+@pytest.mark.parametrize(("changed", "paired", "unpaired"), [(0.05, 840, 1560)])
 def test_pairing_needs_half_the_samples(enumeration, changed, paired, unpaired):
     assert enumeration.needed(enumeration.paired_power, changed, LEVEL) == pytest.approx(paired, rel=0.05)
     assert enumeration.needed(enumeration.unpaired_power, 0.1, LEVEL) == pytest.approx(unpaired, rel=0.05)

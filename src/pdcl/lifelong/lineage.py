@@ -25,6 +25,8 @@ from pdcl.trees import flatten
 # Of past entries only the worst broken tolerances are kept, so that an entry's size doesn't grow with the tasks.
 WORST = 5
 ROWS = 12
+# What blake2b takes.
+LONGEST_KEY = 64
 
 
 class Hashes:
@@ -153,7 +155,10 @@ class Lineage:
         hashes = Hashes(state["samples"]), Hashes(state["groups"])
         owners = Owners(**state.get("owners", {}))
         references = References.from_state(state.get("references"))
-        return cls(bytes.fromhex(state["key"]), entries, list(state["states"]), [], *hashes, references, owners)
+        key = bytes.fromhex(state["key"])
+        if len(key) > LONGEST_KEY:
+            raise UsageError(f"the key of its hashes has {len(key)} bytes; at most {LONGEST_KEY} are one")
+        return cls(key, entries, list(state["states"]), [], *hashes, references, owners)
 
 
 def _numbered(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -55,7 +55,7 @@ def read(run: Path) -> Checkpoint | None:
     held = vault.read()
     with fitting(held.place):
         state, about = from_parts(held.parts), held.about
-        if int(about["events"]) < 0:
+        if not 0 <= int(about["events"]) < 2**62:
             raise ValueError(f"its events end at {about['events']}")
         return Checkpoint(
             state,

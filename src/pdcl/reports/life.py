@@ -18,7 +18,7 @@ from pdcl.reports.page import LIFE, page
 from pdcl.reports.promises import shown
 from pdcl.storage.disk import read_regular
 from pdcl.storage.serialize import from_parts, json_in
-from pdcl.storage.vault import MANIFEST, Vault
+from pdcl.storage.vault import MANIFEST, READY, Vault
 
 LARGEST = 2**20
 NAMES = {"drop": "against the model in use", "since": "since it was learned", "miss": "missed", "alarm": "false alarms"}
@@ -26,10 +26,12 @@ NAMES = {"drop": "against the model in use", "since": "since it was learned", "m
 
 def is_model(path: Path) -> bool:
     """Whether a directory is a saved learner, and not a run that holds one."""
-    if (path / schema.CONFIG).exists() or not (path / MANIFEST).is_file():
+    # While a state moves into its place, and after a kill there, its manifest is in `READY`.
+    place = next((each for each in (path / MANIFEST, path / READY / MANIFEST) if each.is_file()), None)
+    if (path / schema.CONFIG).exists() or place is None:
         return False
     try:
-        content = json_in(read_regular(path / MANIFEST, LARGEST))
+        content = json_in(read_regular(place, LARGEST))
     except (PdclError, OSError, ValueError):
         return False
     return isinstance(content, dict) and content.get("kind") == KIND

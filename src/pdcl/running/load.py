@@ -46,7 +46,18 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         found.promises = newest_promises(found.lineage.entries)
         found.reading, found.backbone_hash = transform_from_json(about["reading"], transform), about["backbone"]
         unchanged(found)
+        _check_targets(found)
     return found
+
+
+def _check_targets(learner: Learner) -> None:
+    """Stored classes are outputs of the network: a damaged one would fail only when it is replayed."""
+    store, spec = learner.store, learner.spec
+    if store is None or spec is None or spec.kind != "classification" or not len(store):
+        return
+    y = store["y"]
+    if int(y.min()) < 0 or int(y.max()) >= spec.outputs:
+        raise UsageError(f"memory holds class {int(y.max())}, and the network has {spec.outputs} outputs")
 
 
 def _read(place: Path) -> Held:

@@ -88,6 +88,8 @@ def update(
         old = load(path, **copy.deepcopy(handed))
         known = decided(old.lineage, name, job.data)
         if known is not None and (known or not again):
+            # What an interrupted call left there: it was decided before it could tidy up.
+            work.clear()
             return known
         planned = _planned(job, old, audit_share, audit_budget)
         key = job.key(old, planned, training)

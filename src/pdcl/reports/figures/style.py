@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -89,6 +90,6 @@ def save(made: Any, out: Path, name: str, formats: Sequence[str] | None = None) 
 
 
 def _short(name: str) -> str:
-    """A name that any file system takes: no NUL, and the end of a long one is its checksum."""
-    name = name.replace("\0", "")
+    """A name that any file system takes and that stays in its directory; the end of a long one is its checksum."""
+    name = re.sub(r"[\0/\\]|^\.+", "_", name)
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}-{zlib.crc32(name.encode()):08x}"
