@@ -12,6 +12,7 @@ from pdcl.reports.figures.drawing import draw
 from pdcl.reports.figures.limits import far_behind
 from pdcl.reports.figures.runs import tight_right_loose, zeta
 from pdcl.reports.figures.selecting import main_runs, partitioned_by_dual
+from pdcl.reports.figures.style import save
 from pdcl.reports.figures.sweeps import amount, varied, versus_memory
 
 PLOTS = (
@@ -120,3 +121,14 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"pip install 'pdcl\[report\]'"):
         draw([tmp_path], tmp_path)
+
+
+def test_a_name_from_a_hostile_record_stays_in_its_directory(tmp_path):
+    from matplotlib.figure import Figure
+
+    inside = tmp_path / "figures"
+    inside.mkdir()
+    [path] = save(Figure(), inside, "accuracy-../../outside-" + "a" * 300, ["svg"])
+    assert path.parent == inside
+    assert path.is_file()
+    assert [each.name for each in tmp_path.iterdir()] == ["figures"]
