@@ -20,6 +20,7 @@ from pdcl.core.segments import Segments
 from pdcl.core.slacks import Gauge, Read
 from pdcl.core.tolerances import Tolerances
 from pdcl.duality.estimators import Pool, Uniformly
+from pdcl.duality.lagrangian import base_weight
 from pdcl.duality.quantities import drift_of
 from pdcl.duality.rules import not_negative, rule
 from pdcl.errors import UsageError
@@ -332,17 +333,6 @@ class Alternation:
         if self.level == "task":
             return each[: self.past]
         return torch.zeros(self.past, dtype=torch.float64).index_add(0, self.sets.tasks, each) / self.tasks.counts
-
-
-def base_weight(base: float, most: float | None, past: int) -> float:
-    """b_t = min(b, most / (t − 1)): all past tasks together weigh at most `most` times the new one (None: no bound).
-
-    Without it the new task has 1/t of the gradient, and after many tasks it isn't learned in a few steps.
-
-    >>> base_weight(1.0, 4.0, 3), base_weight(1.0, 4.0, 8)
-    (1.0, 0.5)
-    """
-    return base if most is None or not past else min(base, most / past)
 
 
 def usual_partition(tolerances: Tolerances) -> str:
