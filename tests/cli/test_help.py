@@ -1,5 +1,7 @@
 """Help texts are whole sentences of the docstrings, for every option of every method."""
 
+import subprocess
+import sys
 from dataclasses import fields
 
 import pytest
@@ -18,3 +20,12 @@ def test_every_option_of_a_method_has_its_whole_help(name):
             assert text.count("(") == text.count(")"), f"{name} --{each.name}: {text}"
             assert not text.endswith((",", ";", " on", " a", " from", " multiple")), f"{name} --{each.name}: {text}"
     assert "guard" not in helps or helps["guard"].endswith("for all tasks together)")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    """`pdcl forget --help | head -0`: the pipe is closed before anything is written."""
+    words = [sys.executable, "-m", "pdcl", "forget", "--help"]
+    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    running.stdout.close()
+    said = running.stderr.read().decode()
+    assert (running.wait(120), said) == (141, "")

@@ -33,6 +33,7 @@ FAILED = 1
 # Not 2: a misspelt `gate` must not look like one of its answers.
 UNKNOWN = 64
 INTERRUPTED = 130
+UNREAD = 141
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -58,6 +59,7 @@ def main(argv: list[str] | None = None) -> int:
             # Tables and reports say it where there is a screen.
             warnings.filterwarnings("ignore", category=LimitBroken)
             code: int = import_module(f"pdcl.cli.{verb}").main(rest)
+        sys.stdout.flush()
         return code
     except Interrupted as stop:
         print(f"pdcl {verb}: {stop}", file=sys.stderr)
@@ -68,6 +70,10 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"pdcl {verb}: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has seen enough, as in `pdcl run --help | head`. What is left to write goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
 
 
 def _let_one_rank_speak() -> None:
