@@ -115,7 +115,12 @@ def test_a_study_that_loses_a_node_ends_as_local_processes_end_it(cluster: Any, 
     with RayCluster(cluster.address) as engine:
         assert engine.workers == 3
         outcome = execute(study, tmp_path / "cluster", engine, kill_a_node)
+        # Ray counts a node out only after some missed signs of life.
+        until = time.monotonic() + 60
+        while engine.workers == 3 and time.monotonic() < until:
+            time.sleep(0.2)
         assert engine.workers == 2
+    assert len(killed) == 1
     assert (len(outcome.done), len(outcome.failures)) == (40, 0)
     titles = [each.job.spec.title for each in ended]
     assert len(set(titles)) == len(titles) == 40
