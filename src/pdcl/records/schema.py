@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
+from pdcl.records.writing import encodable
+
 VERSION = 1
 
 CONFIG = "config.json"
@@ -112,8 +114,7 @@ def wrong_kinds(content: dict[str, Any]) -> list[str]:
 
 def showable(value: Any) -> bool:
     """False where half of a surrogate pair is anywhere in it, which JSON can hold and UTF-8 can't."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
+    return encodable(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def _is_option(value: Any) -> bool:

@@ -16,10 +16,10 @@ def dumps(value: Any, indent: int | None = None) -> str:
         # Rare, so only then is every number looked at.
         value = finite(value)
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent)
-    return text if text.isascii() or _encodable(text) else json.dumps(value, indent=indent, default=_plain)
+    return text if text.isascii() or encodable(text) else json.dumps(value, indent=indent, default=_plain)
 
 
-def _encodable(text: str) -> bool:
+def encodable(text: str) -> bool:
     """False where half of a surrogate pair is in it, which UTF-8 can't hold and JSON can."""
     try:
         text.encode()
