@@ -187,7 +187,16 @@ CALLS: dict[str, tuple[Asked, str]] = {
     "labels half a character": (lambda m: m.learn(X, ["\ud800", "b"] * 10), "surrogate"),
     "labels NaN": (lambda m: m.learn(X, np.where(Y == 0, np.nan, 1.0)), "nan"),
     "labels fractions": (lambda m: m.learn(X, Y + 0.5), "0.5"),
-    "labels ragged": (lambda m: m.learn(X, [[1], [1, 2]] * 10), "different lengths"),
+    "labels ragged": (lambda m: m.learn(X, [[1], [1, 2]] * 10), 'kind="tokens"'),
+    "labels a matrix": (lambda m: m.learn(X, X > 0), 'kind="multilabel"'),
+    "tags as texts": (
+        lambda m: pdcl.PDCL("linear", memory=9).learn(X, [["A", "B"]] * 20, kind="tokens"),
+        "number them",
+    ),
+    "test as a loader": (
+        lambda m: m.learn(X, Y, test=torch.utils.data.DataLoader([(x, 0) for x in X])),
+        "loader.dataset",
+    ),
     "groups too few": (lambda m: m.learn(X, Y, groups=[1]), "1 groups"),
     "groups of lists": (lambda m: m.learn(X, Y, groups=[[1, 2]] * 20), "groups must be"),
     "columns no dict": (lambda m: m.learn(X, Y, columns=3), "columns"),

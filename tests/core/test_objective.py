@@ -38,6 +38,18 @@ def test_many_labels_have_the_mean_over_labels():
     assert goal.error(torch.tensor([[0.1, -0.1]]), torch.tensor([[0.5, 0.6]])).tolist() == [1.0]
 
 
+def test_labels_that_are_not_known_of_a_sample_have_no_part_in_its_mean():
+    outputs = torch.tensor([[0.0, math.log(3.0), 50.0], [1.0, 2.0, 3.0]], requires_grad=True)
+    targets = torch.tensor([[1.0, 0.0, math.nan], [math.nan] * 3])
+    goal = OBJECTIVES["multilabel"]
+    assert goal.loss(outputs, targets).tolist() == pytest.approx([(math.log(2.0) + math.log(4.0)) / 2, 0.0])
+    assert goal.error(outputs, targets)[0].item() == 1.0
+    goal.loss(outputs, targets).sum().backward()
+    assert outputs.grad is not None
+    assert outputs.grad[0, 2] == 0
+    assert outputs.grad.isfinite().all()
+
+
 def test_masking_rules_out_all_classes_but_those_named():
     outputs = torch.tensor([[1.0, 2.0, 3.0]])
     assert masked(outputs, (0, 1)).tolist() == [[1.0, 2.0, -math.inf]]

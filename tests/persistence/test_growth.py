@@ -264,3 +264,40 @@ def test_adopting_what_a_network_cannot_know_is_refused(blobs: Any) -> None:
         pdcl.PDCL("linear", memory=12).adopt(x, y)
     with pytest.raises(UsageError, match="knows no tolerances"):
         method("er").load()(_deployed(x, y), memory=12).adopt(x, y, tolerance=0.1)
+
+
+def _labelled(columns: int, seed: int = 0) -> tuple[Any, Any]:
+    x = np.random.default_rng(seed).normal(size=(300, 6)).astype(np.float32)
+    return x, (x[:, :columns] > 0).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["pdcl", "er", "derpp", "finetune"])
+def test_further_labels_widen_a_multilabel_head(name: str, tmp_path: Any) -> None:
+    """What nobody said of stored samples stays unknown; narrower targets are judged by the labels they have."""
+    entry = method(name)
+    learner: Any = entry.load()("mlp:32", lr=0.01, **entry.defaults, **({"memory": 100} if entry.uses_memory else {}))
+    learner.learn(*_labelled(3), kind="multilabel", epochs=10)
+    learner.learn(*_labelled(5, 1), epochs=10)
+    x, y = _labelled(5, 2)
+    assert learner.predict(x).shape == (300, 5)
+    assert learner.evaluate(x, y) > 0.9
+    assert learner.evaluate(x, y[:, :3]) > 0.9
+    if learner.store is not None:
+        old = learner.store["task"] == 0 if "task" in learner.store.columns else None
+        held = learner.store["y"]
+        assert held.shape[1] == 5
+        assert not held[:, :3].isnan().any()
+        if old is not None:
+            assert held[old, 3:].isnan().all()
+            assert not held[~old].isnan().any()
+    found = pdcl.load(learner.save(tmp_path / "model"))
+    for each in (learner, found):
+        each.learn(*_labelled(4, 3), epochs=1)
+    assert same(learner.state_dict(), found.state_dict())
+
+
+@pytest.mark.parametrize(("outputs", "then"), [(2, 3), (5, 5)])
+def test_a_module_of_another_width_takes_the_labels_there_are(outputs: int, then: int) -> None:
+    learner = pdcl.PDCL(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, outputs)), memory=40)
+    learner.learn(*_labelled(3), kind="multilabel", epochs=1)
+    assert learner.predict(_labelled(3)[0]).shape == (300, then)

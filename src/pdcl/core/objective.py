@@ -52,11 +52,20 @@ def no_error_rate(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def label_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
-    return functional.binary_cross_entropy_with_logits(outputs, targets.float(), reduction="none").mean(1)
+    """The mean over a sample's labels. NaN: not known, as of a label that came after the sample was stored."""
+    known, targets = _known(targets)
+    each = functional.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
+    return (each * known).sum(1) / known.sum(1).clamp(min=1)
 
 
 def labels_correct(outputs: Tensor, targets: Tensor) -> Tensor:
-    return ((outputs > 0) == (targets > 0.5)).float().mean(1)
+    known, targets = _known(targets)
+    return (((outputs > 0) == (targets > 0.5)) & known).float().sum(1) / known.sum(1).clamp(min=1)
+
+
+def _known(targets: Tensor) -> tuple[Tensor, Tensor]:
+    targets = targets.float()
+    return ~targets.isnan(), targets.nan_to_num()
 
 
 def labels_wrong(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
+from pdcl.streams.inputs import refuse_containers
 from pdcl.streams.transform import Transform
 
 SHARE = 0.1
@@ -19,6 +20,7 @@ def check_arguments(
     """Raise UsageError for one that can't work, or that has no effect."""
     if name is not None:
         check_text(str(name), "name")
+    refuse_containers(test, "test")
     if test is not None and not isinstance(test, Dataset) and not (isinstance(test, list | tuple) and len(test) == 2):
         raise UsageError(f"test={_short(test)} must be (x, y) or a Dataset")
     if transform is not None and not isinstance(transform, Transform):

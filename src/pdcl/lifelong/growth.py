@@ -2,6 +2,7 @@
 
 New outputs start at one constant b, with zero weights. A past sample with outputs z then loses at most
 log(1 + m eᵇ / Σ_j e^{z_j}) more, for m new classes; b is set so that this is half a percent of the mean loss.
+Where a sample may have several labels b is 0: whether a stored sample has a new one isn't known, and costs it nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def grow_outputs(learner: Learner, outputs: int, probe: Tree, grow: Grow | None 
     before = spec.outputs
     shapes = {name: p.shape for name, p in learner.model.named_parameters()}
     names = parameter_names(learner.optimiser, learner.model)
-    start = starting_output(learner, outputs - before, probe)
+    start = 0.0 if spec.kind == "multilabel" else starting_output(learner, outputs - before, probe)
     if grow is None:
         name, head = widen(learner.model, outputs, before)
         with torch.no_grad():
@@ -58,6 +59,9 @@ def grow_outputs(learner: Learner, outputs: int, probe: Tree, grow: Grow | None 
     learner.spec = replace(spec, outputs=outputs)
     learner.model.to(learner.place)
     learner.optimiser = carried_over(learner, names, shapes)
+    if spec.kind == "multilabel" and learner.store is not None and "y" in learner.store.columns:
+        held = learner.store["y"]
+        learner.store.widen("y", held.new_full((len(held), outputs - before), torch.nan), learner.generator)
     learner.grown(before)
 
 

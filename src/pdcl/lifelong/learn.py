@@ -19,7 +19,7 @@ from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.backbone import features_of
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.feasible import Between
-from pdcl.lifelong.growth import Grow, extend_labels
+from pdcl.lifelong.growth import Grow, extend_labels, grow_outputs
 from pdcl.lifelong.inputs import check_labels_apart, fitting
 from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
@@ -183,7 +183,8 @@ def _task(
     spec = prepared(learner)
     new = _unknown(spec, samples)
     check_labels_apart(spec.labels, new)
-    wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, len(spec.labels) + len(new)))
+    wanted = samples.targets.shape[1] if _has_columns(spec, samples) else len(spec.labels) + len(new)
+    wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, wanted))
     index = learner.tasks_learned
     groups = None if samples.groups is None else group_numbers(samples.groups.tolist(), learner.lineage.key)
     raw = held_to_spec(learner, samples.data(encoded(samples, wider), groups))
@@ -197,6 +198,8 @@ def _task(
     probe = data.fetch(everything(data)[:1000])[0]
     if new:
         extend_labels(learner, new, probe, grow)
+    elif wider.outputs > spec.outputs:
+        grow_outputs(learner, wider.outputs, probe, grow)
     if learner.spec is not None and learner.spec.heads is not None:
         learner.spec = replace(learner.spec, heads=(*learner.spec.heads[:index], classes))
     return task, raw
@@ -222,6 +225,8 @@ def _prepare(
         raise UsageError(f"{len(names)} labels for a network with {width} outputs; name every output in order")
     if labels is None and isinstance(learner.network, nn.Module) and width < outputs:
         learner.prepare(replace(spec, outputs=width, labels=names[:width]))
+        if kind == "multilabel":
+            grow_outputs(learner, outputs, first)
         extend_labels(learner, names[width:], first)
     else:
         learner.prepare(replace(spec, outputs=max(width, outputs)))
@@ -248,8 +253,15 @@ def _unknown(spec: Spec, samples: Samples) -> list[Any]:
     return in_order(label for label in labels_in(samples.targets) if label not in spec.labels)
 
 
+def _has_columns(spec: Spec, samples: Samples) -> bool:
+    return spec.kind == "multilabel" and samples.targets.ndim == 2
+
+
 def encoded(samples: Samples, spec: Spec) -> Tensor:
-    return Encoding(spec.kind, spec.labels).targets(samples.targets, "y")  # type: ignore[arg-type]
+    """Targets in the learner's encoding; labels that came later than these are not known of them: NaN."""
+    found = Encoding(spec.kind, spec.labels).targets(samples.targets, "y")  # type: ignore[arg-type]
+    missing = spec.outputs - found.shape[1] if spec.kind == "multilabel" else 0
+    return nn.functional.pad(found, (0, missing), value=torch.nan) if missing > 0 else found
 
 
 def _test(test: Any, spec: Spec, collate: Collate | None) -> Data:

@@ -79,9 +79,12 @@ def check_targets(targets: Tensor, spec: Spec, where: str) -> None:
         _check_tokens(targets, spec, where)
     elif spec.kind != "classification":
         if targets.dim() < 2 or (spec.kind == "multilabel" and targets.dim() > 2) or targets.shape[1] != spec.outputs:
-            raise BadData(f"{where} have targets of shape {tuple(targets.shape)}; {spec.outputs} a sample are declared")
-        if not bool(targets.isfinite().all()):
-            row = int((~targets.isfinite()).flatten(1).any(1).nonzero()[0])
+            rule = f"{spec.outputs} a sample are declared; give every task as many columns"
+            raise BadData(f"{where} have targets of shape {tuple(targets.shape)}; {rule}")
+        # Labels that a sample was given without are NaN by now; users' own are 0 or 1.
+        finite = targets.isfinite() | (targets.isnan() if spec.kind == "multilabel" else False)
+        if not bool(finite.all()):
+            row = int((~finite).flatten(1).any(1).nonzero()[0])
             raise BadData(f"{where}: the target of row {row} is not finite")
     elif int(targets.min()) < 0 or int(targets.max()) >= spec.outputs:
         row = int(((targets < 0) | (targets >= spec.outputs)).nonzero()[0])
@@ -92,7 +95,9 @@ def _check_tokens(targets: Leaf, spec: Spec, where: str) -> None:
     values = targets.values if isinstance(targets, Ragged) else targets
     wrong = values[((values < 0) & (values != IGNORED)) | (values >= spec.outputs)]
     if len(wrong):
-        rule = f"the head has {spec.outputs} outputs, and {IGNORED} is ignored"
+        rule = (
+            f"the head has {spec.outputs} outputs, and {IGNORED} is ignored; give it one for every class from the start"
+        )
         raise BadData(f"{where}: a token has class {int(wrong[0])}; {rule}")
 
 

@@ -77,6 +77,9 @@ def _highest(targets: Leaf) -> int:
 
 def _tokens(column: Column, where: str) -> Any:
     """Class indices as they are; the type checker takes ragged ones for a tensor, as most methods may."""
+    first = next(iter(column), None)
+    if isinstance(first, np.ndarray) and first.dtype.kind in "OSU":
+        raise BadData(f"{where}: tokens have texts as classes ({first.flat[0]!r}); number them first: names.index(tag)")
     found = Ragged.of(list(column)) if column.dtype == object else inputs_of(column, where)
     if found.dtype.is_floating_point or (isinstance(found, Tensor) and found.dim() < 2):
         raise BadData(f"{where}: tokens are integers, a class or {IGNORED} for each, several a sample")

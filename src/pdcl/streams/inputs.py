@@ -124,7 +124,8 @@ def targets_column(values: Any, where: str = "y") -> Any:
 def refuse_sequences(targets: Column, where: str) -> None:
     """Raise `BadData` where a column of targets holds sequences of unequal length."""
     if targets.dtype == object and len(targets) and isinstance(targets[0], np.ndarray):
-        raise BadData(f"{where} has rows of different lengths{_uneven(targets)}; pad or cut them to one")
+        way = 'pad or cut them to one; a class for every token belongs to kind="tokens"'
+        raise BadData(f"{where} has rows of different lengths{_uneven(targets)}; {way}")
 
 
 def column(values: Any, where: str = "y") -> Any:

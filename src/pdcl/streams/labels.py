@@ -87,7 +87,7 @@ def _flat(targets: Column, where: str) -> Column:
     if targets.ndim == 2 and targets.shape[1] == 1:
         return targets[:, 0]
     if targets.ndim != 1:
-        hint = 'a 0/1 matrix belongs to kind="multilabel"'
+        hint = 'kind="multilabel" takes a 0/1 matrix, kind="tokens" a class for every token or pixel'
         raise BadData(f"{where} has shape {targets.shape}; class labels are one per sample ({hint})")
     return targets
 
