@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -16,8 +15,11 @@ import torch
 from torch.utils.data import Dataset
 
 import pdcl
+from pdcl.streams.checks import BadData
 from pdcl.streams.data import DatasetData
+from pdcl.streams.gathering import collected
 from pdcl.streams.readers import read_ahead
+from pdcl.trees import joined
 
 # Learns, evaluates and saves; prints the largest growth of anonymous memory since the data was opened, in MB.
 SMALL_MEMORY = """
@@ -54,7 +56,6 @@ print(worst[0])
 """
 
 
-@pytest.mark.xfail(reason="in about one run of six much more is held at once; the cause isn't known yet", strict=False)
 def test_memory_stays_small_while_a_large_file_is_learned_evaluated_and_saved(tmp_path: Path) -> None:
     samples = 64_000
     x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (samples, 1024))
@@ -64,12 +65,10 @@ def test_memory_stays_small_while_a_large_file_is_learned_evaluated_and_saved(tm
     size = x.nbytes / 2**20
     del x
     words = [sys.executable, "-c", SMALL_MEMORY, str(tmp_path), str(samples)]
-    # What threads have given back, the allocator may keep: that isn't what is asked here.
-    few = {**os.environ, "MALLOC_ARENA_MAX": "2"}
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=few)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert size == 500
-    assert float(done.stdout) < 400
+    assert float(done.stdout) < 100
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "float32", "uint8", "uint16"])
@@ -85,6 +84,25 @@ def test_a_mapped_array_gives_what_the_array_gives(dtype: str, tmp_path: Path) -
         results.append((learner.predict(data), learner.model.state_dict()))
     assert np.array_equal(results[0][0], results[1][0])
     assert all(torch.equal(value, results[1][1][name]) for name, value in results[0][1].items())
+
+
+def test_a_row_in_a_file_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    x = np.zeros((2500, 3))
+    x[2100, 1], x[2300, 0] = np.inf, np.nan
+    np.save(tmp_path / "x.npy", x)
+    learner = pdcl.PDCL("linear", memory=20)
+    with pytest.raises(BadData, match="row 2100 holds NaN or infinite"):
+        learner.learn(np.load(tmp_path / "x.npy", mmap_mode="r"), np.arange(2500) % 2, epochs=1)
+    learner.learn(x[:2000], np.arange(2000) % 2, epochs=1)
+    with pytest.raises(BadData, match="row 2100 holds NaN or infinite"):
+        learner.predict(np.load(tmp_path / "x.npy", mmap_mode="r"))
+
+
+def test_results_of_pieces_are_collected_in_order_also_where_their_widths_differ() -> None:
+    parts = [torch.rand(3, 100_000), torch.rand(2, 100_000)]
+    assert torch.equal(collected(iter(parts), 5), torch.cat(parts))
+    uneven = [torch.rand(3, 4, 2), torch.rand(2, 6, 2), torch.rand(1, 5, 2)]
+    assert torch.equal(collected(iter(uneven), 6), joined(uneven))
 
 
 def test_reading_ahead_keeps_order_stays_bounded_and_ends_its_thread() -> None:

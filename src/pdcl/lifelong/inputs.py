@@ -28,12 +28,7 @@ def check_inputs(x: Tree, spec: Spec, first: int = 0) -> None:
         raise BadData(f"x has shape {tuple(x.shape)}; the learner reads ({wanted}), one row per sample")
     if x.dtype != spec.dtype:
         raise BadData(f"x is {x.dtype}; the learner learned from {spec.dtype}. Convert x as the first task's data were")
-    if x.is_floating_point():
-        bad = ~x.reshape(len(x), -1).isfinite().all(1) if x.numel() else x.isnan()
-        if bool(bad.any()):
-            raise BadData(
-                f"x: row {first + int(bad.nonzero()[0])} holds NaN or infinite inputs; drop or fill such rows first"
-            )
+    check_finite(x, "x", first=first)
 
 
 def _check_tree(x: Tree, spec: Spec) -> None:

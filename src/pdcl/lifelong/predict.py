@@ -12,16 +12,18 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.backbone import features_of, unchanged
+from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.learn import encoded, held_to_spec, prepared
 from pdcl.streams.checks import check_targets
 from pdcl.streams.data import Collate, Data, DatasetData, TensorData, everything
+from pdcl.streams.gathering import collected
 from pdcl.streams.inputs import refuse_containers, tree_of
 from pdcl.streams.mapped import mapped_rows
+from pdcl.streams.readers import fetched
 from pdcl.streams.samples import read
 from pdcl.training.learner import EVALUATION_BATCH
-from pdcl.trees import Tree, conformed, joined, length
+from pdcl.trees import Tree, conformed, length
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -117,14 +119,15 @@ def _scores(learner: Learner, x: Any, collate: Collate | None, batch: int | None
 
 
 def _read_and_scored(learner: Learner, data: Data, batch: int | None) -> Tensor:
-    return joined([learner.evaluated(x, _size(batch)).cpu() for x in _pieces(learner, data, _size(batch))])
+    parts = (learner.evaluated(x, _size(batch)).cpu() for x in _pieces(learner, data, _size(batch)))
+    return collected(parts, len(data))
 
 
 def _pieces(learner: Learner, data: Data, size: int) -> Iterator[Tree]:
     """The inputs as the learner sees them, so many at a time, checked."""
-    for index in everything(data).split(size):
-        part = features_of(learner, data.subset(index))
-        x, _ = part.fetch(everything(part))
+    through, parts = unchanged(learner), everything(data).split(size)
+    for index, (raw, _) in zip(parts, fetched(data, parts, ahead=1), strict=True):
+        x = through(raw)
         check_inputs(x, prepared(learner), int(index[0]))
         yield x
 

@@ -10,11 +10,13 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
-from pdcl.streams.data import Data, DatasetData, TensorData
+from pdcl.streams.data import Data, DatasetData, TensorData, everything
+from pdcl.streams.readers import fetched
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.trees import Leaf, Tree, flatten, leaf_specs
 
-CHUNK_ELEMENTS = 1 << 20
+CHUNK_ELEMENTS = 1 << 16
+PIECE = 1000
 FIRST_BATCH = 32
 IGNORED = -100
 UNEQUAL = "; for sequences that happen to be of one length there, give pdcl.Ragged.of(sequences)"
@@ -53,7 +55,9 @@ def check_data(data: Data, spec: Spec, where: str) -> None:
     if isinstance(data, DatasetData):
         data.fetch(torch.arange(1))
     check_targets(data.targets, spec, where)
-    if isinstance(data, TensorData):
+    if isinstance(data, TensorData) and data.mapped:
+        _check_in_files(data, where)
+    elif isinstance(data, TensorData):
         check_finite(data.x, where, data.rows)
     else:
         check_finite(x, where)
@@ -101,14 +105,27 @@ def _check_tokens(targets: Leaf, spec: Spec, where: str) -> None:
         raise BadData(f"{where}: a token has class {int(wrong[0])}; {rule}")
 
 
-def check_finite(x: Tree, where: str, rows: Tensor | None = None) -> None:
-    """Raise `BadData` where these rows (None: all) hold NaN or an infinite number."""
+def check_finite(x: Tree, where: str, rows: Tensor | None = None, first: int = 0) -> None:
+    """Raise `BadData` where these rows (None: all) hold NaN or an infinite number. first: what row 0 is called."""
     for name, leaf in flatten(x).items():
         place = f"{where}, {name}" if name else where
         if isinstance(leaf, Ragged):
             _check_sequences(leaf, place)
         elif leaf.is_floating_point():
-            _check_rows(leaf, rows, place)
+            _check_rows(leaf, rows, place, first)
+
+
+def _check_in_files(data: TensorData, where: str) -> None:
+    """`check_finite` of rows in files: as networks get them, read ahead in order."""
+    rows = everything(data) if data.rows is None else data.rows
+    parts = everything(data).split(PIECE) if any(map(_is_real, flatten(data.x).values())) else ()
+    for part, (x, _) in zip(parts, fetched(data, parts, ahead=1), strict=True):
+        for name, leaf in filter(lambda named: _is_real(named[1]), flatten(x).items()):
+            _refuse_infinite(leaf, rows[part], f"{where}, {name}" if name else where)
+
+
+def _is_real(leaf: Leaf) -> bool:
+    return isinstance(leaf, Tensor) and leaf.is_floating_point()
 
 
 def _check_sequences(leaf: Ragged, where: str) -> None:
@@ -118,14 +135,20 @@ def _check_sequences(leaf: Ragged, where: str) -> None:
         raise BadData(f"{where}: row {row} holds NaN or infinite inputs; drop or fill such rows first")
 
 
-def _check_rows(leaf: Tensor, rows: Tensor | None, where: str) -> None:
+def _check_rows(leaf: Tensor, rows: Tensor | None, where: str, first: int) -> None:
     """Chunk by chunk, so that the check costs little memory."""
-    chunk = max(1, CHUNK_ELEMENTS // max(1, leaf[0].numel()))
+    chunk = max(1, CHUNK_ELEMENTS // max(1, int(torch.Size(leaf.shape[1:]).numel())))
     for positions in torch.split(torch.arange(len(leaf)) if rows is None else rows, chunk):
-        bad = ~leaf.index_select(0, positions).reshape(len(positions), -1).isfinite().all(1)
-        if bool(bad.any()):
-            row = int(positions[bad][0])
-            raise BadData(f"{where}: row {row} holds NaN or infinite inputs; drop or fill such rows first")
+        here = leaf.index_select(0, positions) if rows is not None else leaf[positions[0] : positions[-1] + 1]
+        _refuse_infinite(here, positions + first, where)
+
+
+def _refuse_infinite(leaf: Leaf, rows: Tensor, where: str) -> None:
+    """rows: the numbers that the leaf's rows have where they come from."""
+    assert isinstance(leaf, Tensor)
+    bad = ~leaf.reshape(len(leaf), -1).isfinite().all(1)
+    if bool(bad.any()):
+        raise BadData(f"{where}: row {int(rows[bad][0])} holds NaN or infinite inputs; drop or fill such rows first")
 
 
 def check_groups_apart(train: Iterable[Any], test: Iterable[Any]) -> None:

@@ -14,6 +14,7 @@ from torch.utils.data import Dataset, default_collate
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
 from pdcl.streams.columns import CodedColumn, Columns, subset_of
+from pdcl.streams.gathering import gathered
 from pdcl.streams.mapped import MappedRows
 from pdcl.streams.readers import Readers
 from pdcl.trees import LeafSpec, Tree, conformed, flatten, leaf_specs, map_leaves, take, unflatten
@@ -91,8 +92,8 @@ class TensorData(Data):
         rows = index if self.rows is None else self.rows.index_select(0, index)
         for each in self.mapped:
             each.announce(rows)
-        x = take(self.x, rows)
-        return map_leaves(readable, x) if self.slow else x, self.targets.index_select(0, index)
+        x = map_leaves(lambda leaf: gathered(leaf, rows), self.x) if self.mapped else take(self.x, rows)
+        return x, self.targets.index_select(0, index)
 
     def subset(self, index: Tensor) -> TensorData:
         return self.with_rows(index if self.rows is None else self.rows[index])
@@ -194,22 +195,6 @@ def _column(leaves: list[Any]) -> Tree:
 
 def _single(leaf: Any) -> Any:
     return leaf.float() if leaf.dtype == torch.float64 else leaf
-
-
-# Networks compute in float32, and torch indexes none of the unsigned types but bytes.
-READ_AS = {
-    torch.float64: torch.float32,
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.bool: torch.float32,
-    torch.uint16: torch.int32,
-    torch.uint32: torch.int64,
-}
-
-
-def readable(leaf: Any) -> Any:
-    """A leaf in a dtype that networks compute in."""
-    return leaf.to(READ_AS.get(leaf.dtype, leaf.dtype)) if isinstance(leaf, Tensor) else leaf
 
 
 def shaped(data: Data, leaves: Sequence[LeafSpec]) -> Data:

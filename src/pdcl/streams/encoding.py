@@ -139,10 +139,10 @@ def fingerprint(tasks: Sequence[Task]) -> str:
     return "sampled-sha256:" + digest.hexdigest()
 
 
-def leaf_parts(leaf: Leaf) -> list[bytes]:
-    """What a leaf holds, as bytes: its rows, or the values and lengths of its sequences."""
+def leaf_parts(leaf: Leaf) -> list[Any]:
+    """What a leaf holds, as bytes that aren't copied: its rows, or the values and lengths of its sequences."""
     parts = (leaf.values, leaf.lengths) if isinstance(leaf, Ragged) else (leaf,)
-    return [part.contiguous().numpy().tobytes() for part in parts]
+    return [part.contiguous().flatten().numpy().view("uint8").data for part in parts]
 
 
 def _some_inputs(data: Data) -> Tree:

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from pdcl.ragged import Ragged
 from pdcl.streams.data import Data, everything
+from pdcl.streams.readers import fetched
 from pdcl.trees import Leaf, Tree, flatten
 
 CHUNK = 1000
@@ -36,7 +37,7 @@ def new_key() -> bytes:
 def sample_hashes(x: Tree, key: bytes) -> Tensor:
     """One hash per row of raw inputs; (n,) int64."""
     if isinstance(x, Tensor):
-        return _hashed(_row_bytes(x), key)
+        return _hashed(_flat_rows(x), key)
     leaves = [(name.encode(), _row_bytes(leaf)) for name, leaf in sorted(flatten(x).items())]
     rows = zip(*(rows for _, rows in leaves), strict=True)
     names = [name for name, _ in leaves]
@@ -49,12 +50,17 @@ def sample_hashes(x: Tree, key: bytes) -> Tensor:
 def _row_bytes(leaf: Leaf) -> list[bytes]:
     if isinstance(leaf, Ragged):
         return [sequence.contiguous().numpy().tobytes() for sequence in leaf.cpu()]
-    return [row.tobytes() for row in leaf.detach().cpu().contiguous().reshape(len(leaf), -1).numpy()]
+    return [row.tobytes() for row in _flat_rows(leaf)]
+
+
+def _flat_rows(leaf: Tensor) -> Any:
+    """Rows × what each holds, without a copy where possible."""
+    return leaf.detach().cpu().contiguous().reshape(len(leaf), -1).numpy()
 
 
 def data_hashes(data: Data, key: bytes) -> Tensor:
     """One hash per sample of `data`, read in pieces; (n,) int64."""
-    parts = [sample_hashes(data.fetch(index)[0], key) for index in everything(data).split(CHUNK)]
+    parts = [sample_hashes(x, key) for x, _ in fetched(data, everything(data).split(CHUNK), ahead=1)]
     return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64)
 
 
@@ -68,6 +74,6 @@ def group_numbers(names: Iterable[Any], key: bytes) -> Tensor:
     return name_hashes(names, key) & (2**63 - 1)
 
 
-def _hashed(contents: Iterable[bytes], key: bytes) -> Tensor:
+def _hashed(contents: Iterable[Any], key: bytes) -> Tensor:
     digests = (hashlib.blake2b(content, digest_size=8, key=key).digest() for content in contents)
     return torch.tensor([int.from_bytes(each, "little", signed=True) for each in digests], dtype=torch.int64)

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged, is_ragged
 from pdcl.streams.checks import BadData
-from pdcl.streams.data import READ_AS
+from pdcl.streams.gathering import READ_AS
 from pdcl.trees import Tree, check_names
 
 Column = npt.NDArray[Any]

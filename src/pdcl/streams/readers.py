@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from torch import Tensor
+
+from pdcl.trees import Tree
+
+if TYPE_CHECKING:
+    from pdcl.streams.data import Data
 
 Asked = TypeVar("Asked")
 Found = TypeVar("Found")
@@ -48,3 +55,8 @@ def read_ahead(read: Callable[[Asked], Found], asked: Iterable[Asked], ahead: in
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def fetched(data: Data, parts: Sequence[Tensor], ahead: int = AHEAD) -> Iterator[tuple[Tree, Tensor]]:
+    """Inputs and targets of these positions, part by part; read ahead where reading may wait."""
+    return read_ahead(data.fetch, parts, ahead) if data.slow else map(data.fetch, parts)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
-from pdcl.streams.readers import read_ahead
+from pdcl.streams.readers import fetched
 from pdcl.trees import Tree, cat, take, to
 
 
@@ -72,8 +72,7 @@ def batches(
     part. Data that is slow to read is read ahead."""
     whole = order.split(size)[start:]
     mine = whole if ranks.alone else [index[ranks.part(len(index))] for index in whole]
-    read = read_ahead(data.fetch, mine) if data.slow else map(data.fetch, mine)
-    for index, own, (x, y) in zip(whole, mine, read, strict=True):
+    for index, own, (x, y) in zip(whole, mine, fetched(data, mine), strict=True):
         yield Batch(to(x, device), y.to(device), own, task, None if ranks.alone else Whole(data, index))
 
 

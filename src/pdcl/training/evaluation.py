@@ -11,10 +11,11 @@ from torch import Tensor
 from pdcl.core.objective import masked
 from pdcl.networks import eval_mode
 from pdcl.streams.data import Data, everything
-from pdcl.streams.readers import read_ahead
+from pdcl.streams.gathering import collected
+from pdcl.streams.readers import fetched
 from pdcl.streams.task import Task
 from pdcl.training.learner import EVALUATION_BATCH, Trainable
-from pdcl.trees import cat, joined, to
+from pdcl.trees import to
 
 # A confusion matrix of 10⁵ classes would take 80 GB.
 MOST_CONFUSED = 1000
@@ -55,12 +56,11 @@ def evaluate(learner: Trainable, tasks: Sequence[Task]) -> Evaluation:
 
 def pieces(learner: Trainable, data: Data, index: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Scores and targets of these positions, on the CPU, piece by piece."""
-    parts = index.split(EVALUATION_BATCH)
-    for x, y in read_ahead(data.fetch, parts, ahead=1) if data.slow else map(data.fetch, parts):
+    for x, y in fetched(data, index.split(EVALUATION_BATCH), ahead=1):
         yield learner.scores(to(x, learner.place)).cpu(), y
 
 
 def predictions(learner: Trainable, data: Data) -> tuple[Tensor, Tensor]:
     """Scores and targets of a whole data set, on the CPU, read in pieces."""
-    scores, targets = zip(*pieces(learner, data, everything(data)), strict=True)
-    return joined(scores), cat(targets)
+    scores = (scores for scores, _ in pieces(learner, data, everything(data)))
+    return collected(scores, len(data)), data.targets
