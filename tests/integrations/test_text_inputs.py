@@ -74,7 +74,7 @@ def test_lora_learns_grows_and_is_saved_without_what_is_frozen(tmp_path: Path) -
     np.testing.assert_allclose(found.predict_proba(inputs), learner.predict_proba(inputs), rtol=1e-6)
 
 
-def test_a_hugging_face_dataset_is_refused_with_the_way_out() -> None:
+def test_texts_in_a_hugging_face_dataset_are_refused_with_the_way_out() -> None:
     held = datasets.Dataset.from_dict({"text": TEXTS, "label": LABELS})
     with pytest.raises(BadData, match=r'list\(d\["text"\]\), with tokenizer='):
         pdcl.split(held)

@@ -22,11 +22,6 @@ def table(**changes: Any) -> Any:
     return pandas.DataFrame({"age": range(COUNT), "weight": np.linspace(0, 1, COUNT), **changes})
 
 
-def hugging_face() -> Any:
-    datasets, pyarrow = pytest.importorskip("datasets"), pytest.importorskip("pyarrow")
-    return datasets.Dataset(pyarrow.table({"x": PLAIN.tolist(), "y": LABELS}), fingerprint="given")
-
-
 def masked() -> Any:
     return np.ma.masked_array(PLAIN, mask=PLAIN > 3)
 
@@ -105,7 +100,6 @@ REFUSED = {
     "a DataLoader": (lambda: DataLoader(TensorDataset(torch.tensor(PLAIN))), r"loader\.dataset"),
     "categories in a table": (lambda: table(plan=["gold"] * COUNT), "columns plan of x.*ColumnTransformer"),
     "gaps in a table": (lambda: table(height=[np.nan] * COUNT), "columns height of x have missing.*ColumnTransformer"),
-    "a Hugging Face Dataset": (hugging_face, r'np\.asarray\(d\["x"\]\)'),
 }
 
 
@@ -122,17 +116,11 @@ def test_these_are_refused_in_one_line_that_says_what_to_do(name: str) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_loaders_and_hugging_face_datasets_in_place_of_pairs_are_refused() -> None:
+def test_loaders_in_place_of_pairs_are_refused() -> None:
     loader = DataLoader(TensorDataset(torch.tensor(PLAIN), torch.tensor(LABELS)))
     for call in (lambda: split(loader), lambda: from_tasks([(loader,)]), lambda: split(PLAIN, LABELS, test=loader)):
         with pytest.raises(BadData, match=r"loader\.dataset"):
             call()
-
-
-def test_a_hugging_face_dataset_is_read_as_the_message_says() -> None:
-    rows = hugging_face()
-    stream = split(np.asarray(rows["x"]), np.asarray(rows["y"]), test=(PLAIN, LABELS))
-    assert torch.allclose(stream.tasks[0].data.fetch(torch.arange(COUNT))[0], torch.tensor(PLAIN))
 
 
 def test_a_table_of_numbers_is_read_column_by_column() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from torch.utils.data import Dataset
-
 from pdcl.errors import UsageError
 from pdcl.streams.inputs import refuse_containers
+from pdcl.streams.samples import is_dataset
 from pdcl.streams.transform import Transform
 
 SHARE = 0.1
@@ -21,7 +20,7 @@ def check_arguments(
     if name is not None:
         check_text(str(name), "name")
     refuse_containers(test, "test")
-    if test is not None and not isinstance(test, Dataset) and not (isinstance(test, list | tuple) and len(test) == 2):
+    if test is not None and not is_dataset(test) and not (isinstance(test, list | tuple) and len(test) == 2):
         raise UsageError(f"test={_short(test)} must be (x, y) or a Dataset")
     if transform is not None and not isinstance(transform, Transform):
         raise UsageError(f"transform={_short(transform)} must be a pdcl Transform")

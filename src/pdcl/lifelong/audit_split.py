@@ -17,6 +17,7 @@ from pdcl.errors import UsageError
 from pdcl.lifelong.audited import audit_of
 from pdcl.lifelong.references import note_references
 from pdcl.storage.disk import reported, write_whole
+from pdcl.streams.arrow import ArrowRows
 from pdcl.streams.audits import SAMPLES, Audit, read_audit
 from pdcl.streams.checks import BadData
 from pdcl.streams.held_out import draw_share
@@ -134,11 +135,15 @@ def _chosen(samples: Samples, share: float, room: int | None, seed: int) -> Tens
 def _taken(samples: Samples, mask: Tensor) -> Samples:
     index = mask.nonzero().flatten()
     inputs: Any = samples.inputs
-    part = inputs[index] if isinstance(inputs, Tensor) else Subset(inputs, index.tolist())
+    part = inputs[index] if isinstance(inputs, Tensor) else _subset(inputs, index.tolist())
     rows = index.numpy()
     groups = None if samples.groups is None else samples.groups[rows]
     columns = {name: values[rows] for name, values in samples.columns.items()}
     return replace(samples, inputs=part, targets=samples.targets[rows], groups=groups, columns=columns)
+
+
+def _subset(dataset: Any, rows: list[int]) -> Dataset[Any]:
+    return dataset.select(rows) if isinstance(dataset, ArrowRows) else Subset(dataset, rows)
 
 
 def _inputs(samples: Samples) -> Tensor:

@@ -31,7 +31,7 @@ from pdcl.streams.data import Collate, Data, everything, shaped
 from pdcl.streams.encoding import Encoding, Kind, described
 from pdcl.streams.hashes import group_numbers
 from pdcl.streams.labels import encode, in_order, labels_in
-from pdcl.streams.samples import Samples, read
+from pdcl.streams.samples import Samples, is_dataset, read
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
@@ -265,8 +265,8 @@ def encoded(samples: Samples, spec: Spec) -> Tensor:
 
 
 def _test(test: Any, spec: Spec, collate: Collate | None) -> Data:
-    x, y = (test, None) if isinstance(test, Dataset) else test
-    samples = read(x, y, where="test", collate=collate if isinstance(test, Dataset) else None)
+    x, y = (test, None) if is_dataset(test) else test
+    samples = read(x, y, where="test", collate=collate if isinstance(x, Dataset) else None)
     return samples.data(encoded(samples, spec))
 
 

@@ -15,6 +15,7 @@ from pdcl.errors import UsageError
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.learn import encoded, held_to_spec, prepared
+from pdcl.streams.arrow import inputs_alone, is_arrow
 from pdcl.streams.checks import check_targets
 from pdcl.streams.data import Collate, Data, DatasetData, TensorData, everything
 from pdcl.streams.gathering import collected
@@ -102,6 +103,8 @@ def _class_axis(scores: Tensor) -> int:
 def _scores(learner: Learner, x: Any, collate: Collate | None, batch: int | None) -> Tensor:
     """Scores of whatever a user hands over, on the CPU; a Dataset is read in pieces."""
     refuse_containers(x, "x")
+    if is_arrow(x):
+        x = inputs_alone(x)
     if isinstance(x, Dataset):
         blank = torch.zeros(len(x))  # type: ignore[arg-type]
         if not len(blank):

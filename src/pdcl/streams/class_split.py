@@ -18,7 +18,7 @@ from pdcl.streams.encoding import Encoding, assembled
 from pdcl.streams.held_out import divided, draw_share, hold_out, hold_out_all
 from pdcl.streams.inputs import refuse_containers
 from pdcl.streams.labels import Groups, encode, in_order, labels_in
-from pdcl.streams.samples import Samples, read
+from pdcl.streams.samples import Samples, is_dataset, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.texts import Tokenizer, tokenized
 from pdcl.streams.transform import Transform
@@ -49,7 +49,7 @@ def split(
     """A class-incremental stream: every task brings `classes_per_task` new classes (the last one what remains).
 
     x: arrays or tensors, a dict or tuple of them, a list of sequences of unequal length, or a Dataset, read lazily
-    y: labels, any integers or strings; left out for a Dataset
+    y: labels, any integers or strings; left out for a Dataset; the name of a column for one of Hugging Face
     test: test data as (x, y) or a Dataset; if it is left out, `test_share` of every class is set aside
     tasks: the classes of every task, in place of `classes_per_task`; classes that it leaves out are dropped
     order_seed: shuffles the order of the classes
@@ -70,7 +70,7 @@ def split(
         x = tokenized(x, tokenizer)
         test = None if test is None else _tokenized_test(test, tokenizer)
     samples = read(x, y, groups, workers, "x, y", columns, collate)
-    other = None if test is None else _read_test(test, test_groups, workers, test_columns, collate)
+    other = None if test is None else _read_test(test, y, test_groups, workers, test_columns, collate)
     _refuse_lonely(test, test_groups=test_groups, test_columns=test_columns)
     plan = plan_classes(labels_in(samples.targets), classes_per_task, tasks, order_seed)
     labels = tuple(label for members in plan for label in members)
@@ -137,10 +137,10 @@ def named(members: Sequence[Any]) -> str:
     return ", ".join(str(label) for label in members)
 
 
-def _read_test(test: Any, groups: Any, workers: int, columns: Any, collate: Collate | None) -> Samples:
+def _read_test(test: Any, y: Any, groups: Any, workers: int, columns: Any, collate: Collate | None) -> Samples:
     refuse_containers(test, "test")
-    if isinstance(test, Dataset):
-        return read(test, None, groups, workers, "test", columns, collate)
+    if is_dataset(test):
+        return read(test, y if isinstance(y, str) else None, groups, workers, "test", columns, collate)
     x, y = test
     return read(x, y, groups, workers, "test", columns)
 

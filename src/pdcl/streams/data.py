@@ -114,7 +114,8 @@ class DatasetData(Data):
 
     Only `targets` (found beforehand) are held, so the data may be larger than memory. `workers` threads read
     one batch together and the next ones ahead, which pays where reading waits for a disk or releases the interpreter to
-    decode. A Dataset with `__getitems__` is asked for a whole batch at once. `collate` makes a batch of a list of
+    decode. A Dataset with `__getitems__` is asked for a whole batch of samples at once, one with `read_batch` for a
+    batch that is a tree of tensors already. `collate` makes a batch of a list of
     inputs; without it they are stacked, sequences of unequal length put end to end. `leaves` is what inputs must be,
     where that is known.
     """
@@ -133,7 +134,8 @@ class DatasetData(Data):
     ) -> None:
         self.dataset = dataset
         self.readers = readers or Readers(workers)
-        self.slow = workers > 0
+        self.by_batch: Callable[[list[int]], Tree] | None = getattr(dataset, "read_batch", None)
+        self.slow = workers > 0 or self.by_batch is not None
         self.collate = collate
         self.leaves = leaves
         self.rows = torch.arange(len(targets)) if rows is None else rows
@@ -148,8 +150,7 @@ class DatasetData(Data):
 
     def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
         rows: list[int] = self.rows[index].tolist()
-        inputs = map_leaves(_single, (self.collate or stacked)(self._read(rows)))
-        return self._checked(inputs), self.targets[index]
+        return self._checked(map_leaves(_single, self._read(rows))), self.targets[index]
 
     def _checked(self, inputs: Tree) -> Tree:
         """Every batch must be of the shapes of the first: one that pads to its own longest can't be stored."""
@@ -162,10 +163,13 @@ class DatasetData(Data):
             raise UsageError(f"the Dataset's inputs are {now}; the first were {first}; {hint}")
         return inputs
 
-    def _read(self, rows: list[int]) -> list[Any]:
+    def _read(self, rows: list[int]) -> Tree:
+        if self.by_batch is not None:
+            return self.by_batch(rows)
+        make = self.collate or stacked
         if callable(at_once := getattr(self.dataset, "__getitems__", None)):
-            return [sample[0] for sample in at_once(rows)]
-        return self.readers.map(self._input, rows)
+            return make([sample[0] for sample in at_once(rows)])
+        return make(self.readers.map(self._input, rows))
 
     def _input(self, row: int) -> Any:
         return self.dataset[row][0]
@@ -180,12 +184,13 @@ class DatasetData(Data):
 def stacked(items: list[Any]) -> Tree:
     """Inputs of single samples as one tree: leaves of one shape stacked, sequences of unequal length end to end."""
     if not isinstance(items[0], tuple | dict):
-        return _column(items)
+        return column_of(items)
     each = [flatten(item) for item in items]
-    return unflatten({name: _column([item[name] for item in each]) for name in each[0]})
+    return unflatten({name: column_of([item[name] for item in each]) for name in each[0]})
 
 
-def _column(leaves: list[Any]) -> Tree:
+def column_of(leaves: list[Any]) -> Tree:
+    """One leaf of single samples: stacked, or end to end."""
     if isinstance(leaves[0], list):
         leaves = [np.asarray(leaf) for leaf in leaves]
     shapes = {tuple(getattr(leaf, "shape", ())) for leaf in leaves}

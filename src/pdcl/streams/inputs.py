@@ -29,9 +29,11 @@ def refuse_containers(x: Any, where: str) -> None:
     kind = f"{where}: {type(x).__name__}"
     if isinstance(x, DataLoader):
         raise BadData(f"{kind} divides data into batches of its own; give the Dataset behind it: loader.dataset")
-    if _package(x) == "datasets" and hasattr(x, "column_names"):
-        way = 'give x and y: np.asarray(d["x"]), np.asarray(d["y"]); of texts list(d["text"]), with tokenizer='
-        raise BadData(f"{kind} of Hugging Face has named columns; {way}")
+    if _package(x) == "datasets" and type(x).__name__ in ("DatasetDict", "IterableDatasetDict"):
+        raise BadData(f"{kind} of Hugging Face holds several sets; give one of them: d['train']")
+    if _package(x) == "datasets" and type(x).__name__ == "IterableDataset":
+        way = "give a Dataset that can be read by index: load_dataset(…) without streaming=True"
+        raise BadData(f"{kind} of Hugging Face can only be iterated; {way}")
 
 
 def _package(value: Any) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
+from pdcl.streams.arrow import is_arrow, named_columns
 from pdcl.streams.checks import BadData
 from pdcl.streams.column_reading import read_columns
 from pdcl.streams.columns import Columns, Values, encoded
@@ -27,7 +28,7 @@ from pdcl.streams.inputs import (
 from pdcl.streams.mapped import MappedRows, mapped_rows
 from pdcl.trees import Leaf, Tree, flatten
 
-__all__ = ["Column", "Samples", "column", "inputs_of", "known_targets", "read", "targets_of"]
+__all__ = ["Column", "Samples", "column", "inputs_of", "is_dataset", "known_targets", "read", "targets_of"]
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,16 @@ def read(
     columns: Any = None,
     collate: Collate | None = None,
 ) -> Samples:
-    """`x` and `y` as samples: arrays, tensors, sequences, dicts and tuples of them, or a Dataset in `x` alone."""
+    """`x` and `y` as samples: arrays, tensors, sequences, dicts and tuples of them, or a Dataset in `x` alone.
+
+    Of Hugging Face's Dataset `y` and `groups` may be names of columns.
+    """
     refuse_containers(x, where)
     if isinstance(x, TensorDataset) and len(x.tensors) == 2 and y is None:
         x, y = x.tensors
-    if isinstance(x, Dataset):
+    if is_arrow(x):
+        samples = _read_arrow(x, y, groups, workers, where, collate)
+    elif isinstance(x, Dataset):
         samples = _read_dataset(x, y, groups, workers, where, collate)
     elif collate is not None:
         raise BadData(f"{where}: collate has no effect on arrays and tensors; it makes batches of a Dataset's samples")
@@ -100,6 +106,19 @@ def _rows(leaf: Leaf, where: str) -> int:
     if isinstance(leaf, Tensor) and leaf.dim() == 0:
         raise BadData(f"{where} is a single number; give one row per sample")
     return len(leaf)
+
+
+def _read_arrow(x: Any, y: Any, groups: Any, workers: int, where: str, collate: Collate | None) -> Samples:
+    for name, given in (("collate", collate), ("workers", workers or None)):
+        if given is not None:
+            raise BadData(f"{where}: {name} has no effect on a Dataset of Hugging Face: whole columns are read at once")
+    inputs, targets, owners = named_columns(x, y, groups, where)
+    return Samples(inputs, targets, column(owners))
+
+
+def is_dataset(x: Any) -> bool:
+    """Whether x holds its own targets: torch's Dataset, or that of Hugging Face."""
+    return isinstance(x, Dataset) or is_arrow(x)
 
 
 def _read_dataset(

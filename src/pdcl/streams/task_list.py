@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch.utils.data import Dataset
-
 from pdcl.streams.checks import BadData, check_groups_apart
 from pdcl.streams.column_reading import require_equal_columns
 from pdcl.streams.columns import ColumnCodes
@@ -16,7 +14,7 @@ from pdcl.streams.encoding import Encoding, Kind, assembled
 from pdcl.streams.held_out import hold_out_all
 from pdcl.streams.inputs import refuse_containers
 from pdcl.streams.labels import Groups
-from pdcl.streams.samples import Samples, read
+from pdcl.streams.samples import Samples, is_dataset, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
 
@@ -85,7 +83,7 @@ def _sides(task: Sequence[Any], groups: Any, columns: Any, workers: int, index: 
     facts, test_facts = columns if isinstance(columns, tuple) else (columns, None)
     where = f"task {index}"
     refuse_containers(task[0], where)
-    if isinstance(task[0], Dataset):
+    if is_dataset(task[0]) and not (len(task) > 1 and isinstance(task[1], str)):
         train = read(task[0], None, own, workers, where, facts, collate)
         held = read(task[1], None, other, workers, f"{where}, test", test_facts, collate) if len(task) > 1 else None
         return train, held
