@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pdcl.verdict.gate import gate as gate
     from pdcl.verdict.prices import prices as prices
     from pdcl.verdict.rolling_back import rollback as rollback
+    from pdcl.verdict.sample_prices import sample_prices as sample_prices
     from pdcl.verdict.updating import update as update
 
 _HOMES = {
@@ -69,6 +70,7 @@ _HOMES = {
     "register_stream": "streams.catalog",
     "rollback": "verdict.rolling_back",
     "run": "running.run",
+    "sample_prices": "verdict.sample_prices",
     "split": "streams.class_split",
     "stream": "streams.catalog:load",
     "update": "verdict.updating",

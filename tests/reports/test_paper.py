@@ -13,8 +13,10 @@ from safetensors.numpy import save_file
 from pdcl.cli import paper as command_line
 from pdcl.errors import UsageError
 from pdcl.records import scan
+from pdcl.records.packing import unpack
 from pdcl.reports.paper.claims import CLAIMS
 from pdcl.reports.paper.page import of_paper, write_page
+from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs, more, no_less, no_more, within
 from pdcl.studies import load
 
@@ -142,6 +144,58 @@ def test_the_page_has_a_row_for_every_claim_and_its_figures_beside_it(study, tmp
     assert "## Claims, equal" not in text  # no claim can be judged by pdcl alone
     assert "**mnist, preset equal**" in text
     assert "wrote" in capsys.readouterr().out
+
+
+def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path) -> None:
+    study("er", 0.80)
+    study("pdcl", 0.83)
+    for path in study("pdcl-s", 0.7):
+        with_snapshot(path)
+    for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
+        (path / "whatif-task1.json").write_text(json.dumps({"points": [{"gain": 1.0, "line": 0.5, "error": None}]}))
+    pages = [tmp_path / name / "paper.md" for name in ("first", "second")]
+    for page in pages:
+        page.parent.mkdir()
+    write_page([study.directory], pages[0])
+    packed = pages[0].parent / "paper" / "runs.jsonl.gz"
+    unpack(packed, tmp_path / "there")
+    snapshots = [*(tmp_path / "there").glob("*/memory.safetensors")]
+    assert len(snapshots) == 1
+    write_page([tmp_path / "there"], pages[1])
+    first, second = (page.read_text().split("## Claims", 1)[1] for page in pages)
+    assert first == second
+    assert "Large duals lie at class borders, mnist | Fig. 5 | +" in first
+    assert "above −λγ, mnist | Theorem 1 | +100.00 % of points" in first
+    pictures = [sorted(each.name for each in (page.parent / "paper").iterdir()) for page in pages]
+    assert pictures[0] == pictures[1]
+    assert "map-mnist-tamed.png" in pictures[0]
+    assert packed.read_bytes() == (pages[1].parent / "paper" / "runs.jsonl.gz").read_bytes()
+
+
+def test_reasons_tell_what_is_stored_and_what_the_rate_does(study, tmp_path) -> None:
+    for path in [*study("pdcl", 0.85, 0.0), *study("pdcl-s", 0.7, 0.0)]:
+        with_snapshot(path)
+    study("agem", 0.1, 0.0)
+    study("agem", 0.5, 0.0, options={"lr": 0.001})
+    text = reasons(of_paper(scan(study.directory), ("tamed",)))
+    assert "| mnist | pdcl-s | 70.0 | 50.0 | – | 1.5 | 4 |" in text
+    assert "| agem | as printed (.01) | 10.0 | 94.0 | 15.0 | 4 |" in text
+    assert "| agem | a tenth (.001) | 50.0 | 94.0 | 55.0 | 4 |" in text
+    assert "version 0.01" in text
+    assert "wrong labels" not in text  # no run with noise
+
+
+def with_snapshot(path) -> None:
+    """A memory of two classes in one task, with the largest duals between them."""
+    generator = np.random.default_rng(0)
+    y = np.repeat([0, 1], 40)
+    features = (generator.normal(0, 1, (80, 2)) + 2.2 * y[:, None]).astype(np.float32)
+    dual = np.exp(-np.abs(features.sum(1) - 2.2)).astype(np.float32)
+    save_file(
+        {"x": np.zeros((80, 1, 4, 4), np.float32), "y": y, "task": np.zeros(80, np.int64), "id": np.arange(80),
+         "dual": dual, "features": features},
+        path / "memory.safetensors",
+    )  # fmt: skip
 
 
 def test_a_directory_without_such_runs_is_refused(tmp_path, fake_run) -> None:

@@ -73,3 +73,17 @@ def test_a_dry_run_says_how_long_each_part_takes(capsys, tmp_path) -> None:
     assert "part one                 2 runs,    2 to run   0:00:04" in said
     assert command_line.main([*command, "--part", "two"]) == 0
     assert "part one" not in capsys.readouterr().out
+
+
+def test_packed_runs_are_done_wherever_they_are_unpacked(tmp_path, engine, capsys) -> None:
+    from pdcl.cli import unpack
+    from pdcl.records import scan
+    from pdcl.records.packing import pack
+
+    study = parse(CONTENT)
+    execute(study.restricted(["first"]), tmp_path / "here", engine)
+    pack([row.path for row in scan(tmp_path / "here")], tmp_path / "runs.gz")
+    assert unpack.main([str(tmp_path / "runs.gz"), "--out", str(tmp_path / "there")]) == 0
+    assert "2 runs written" in capsys.readouterr().out
+    rest = execute(study, tmp_path / "there", engine)
+    assert (len(rest.done), len(rest.skipped), rest.failures) == (3, 2, [])

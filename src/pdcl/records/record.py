@@ -48,7 +48,7 @@ class Record:
             raise RecordError(f"the config of {path} lacks {', '.join(missing)}", path)
         try:
             Path(out).mkdir(parents=True, exist_ok=True)
-            _place(path, dumps(content, indent=1) + "\n")
+            fill_directory(path, {schema.CONFIG: (dumps(content, indent=1) + "\n").encode()})
         except OSError as error:
             raise _blocked(path, content, error) from error
         return cls(path)
@@ -114,12 +114,13 @@ class Record:
         self.close()
 
 
-def _place(path: Path, config: str) -> None:
-    """Fill a directory under another name and rename it: it appears with its config or not at all."""
+def fill_directory(path: Path, files: Mapping[str, bytes]) -> None:
+    """Fill a directory under another name and rename it: it appears with these files or not at all."""
     fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:60]}.", dir=path.parent))
     try:
         os.chmod(fresh, 0o755)
-        write_whole(fresh / schema.CONFIG, config.encode())
+        for name, content in files.items():
+            write_whole(fresh / name, content)
         if path.is_dir() and not any(path.iterdir()):
             # POSIX would let an empty directory be replaced, Windows wouldn't.
             path.rmdir()

@@ -83,17 +83,26 @@ def prices(run: Result | Learner | str | Path, stream: Stream | None = None) -> 
     stream: where a task's test data is taken from, to see whether a tolerance is met beyond memory. A run's directory
     knows its stream.
     """
+    learner, stream, found = brought_back(run, stream)
+    names = task_names(stream, len(found.tolerances) + 1)
+    beyond = [None] * len(names) if stream is None else _beyond_memory(learner, stream, found.units)
+    rows = [_price(k, names[k], found, beyond[k], learner) for k in range(len(found.tolerances))]
+    return Prices(names[-1], rows)
+
+
+def brought_back(
+    run: Result | Learner | str | Path, stream: Stream | None = None
+) -> tuple[Learner, Stream | None, Trace]:
+    """The learner, its stream if known, and the dual steps of the last task; UsageError where there were none."""
     learner, path = _parts(run)
-    if path is not None and stream is None:
-        learner, stream = _recalled(path, learner)
+    if path is not None and (stream is None or learner is None):
+        learner, own = _recalled(path, learner)
+        stream = own if stream is None else stream
     found = _of_events(path) if path is not None else None
     found = found or (Trace() if learner is None else learner.report().trace)
     if learner is None or not found.duals:
         raise UsageError("there are no prices: this run has no duals yet (a method without them, or one task only)")
-    names = _names(stream, len(found.tolerances) + 1)
-    beyond = [None] * len(names) if stream is None else _beyond_memory(learner, stream, found.units)
-    rows = [_price(k, names[k], found, beyond[k], learner) for k in range(len(found.tolerances))]
-    return Prices(names[-1], rows)
+    return learner, stream, found
 
 
 def _parts(run: Result | Learner | str | Path) -> tuple[Learner | None, Path | None]:
@@ -132,7 +141,7 @@ def _of_events(path: Path) -> Trace | None:
     return Trace(duals, slacks, tolerances, before, [unit] * len(tolerances))
 
 
-def _names(stream: Stream | None, count: int) -> list[str]:
+def task_names(stream: Stream | None, count: int) -> list[str]:
     return [f"task {k + 1}" if stream is None else stream.tasks[k].name for k in range(count)]
 
 

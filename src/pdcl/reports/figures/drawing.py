@@ -23,32 +23,38 @@ from pdcl.reports.writing import find
 
 @dataclass
 class Drawn:
-    """What was written, by figure, and what was not, with the reason."""
+    """What was written, by figure, and what was not, with the reason. mapped: runs whose snapshots maps show."""
 
     paths: list[Path] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    mapped: set[Path] = field(default_factory=set)
     formats: Sequence[str] | None = None
 
 
 def draw(directories: Sequence[Path], out: Path, formats: Sequence[str] | None = None) -> Drawn:
-    """Every plot of the paper, once per stream and preset."""
+    """Every plot of the paper, once per stream and preset, of the runs in these directories."""
+    found = find(directories)
+    if not found.rows:
+        raise UsageError(f"no finished run in {', '.join(map(str, directories))}; make one with `pdcl run digits pdcl`")
+    drawn = draw_rows(list(found.rows.values()), out, formats)
+    drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
+    return drawn
+
+
+def draw_rows(rows: Sequence[Row], out: Path, formats: Sequence[str] | None = None) -> Drawn:
+    """The same of these runs alone."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise UsageError("figures need matplotlib: pip install 'pdcl[report]'") from error
-    found = find(directories)
-    rows = list(found.rows.values())
-    if not rows:
-        raise UsageError(f"no finished run in {', '.join(map(str, directories))}; make one with `pdcl run digits pdcl`")
     out.mkdir(parents=True, exist_ok=True)
     drawn = Drawn(formats=formats)
-    drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
     _put(drawn, out, "zeta", runs.zeta, "")
     settings = groupby(sorted(rows, key=_setting), _setting)
     for (stream, preset), members in settings:
         suffix = stream if preset in ("default", "auto") else f"{stream}-{preset}"
         _setting_figures(drawn, out, suffix, list(members))
-    _grids(drawn, out, rows)
+    _grids(drawn, out, list(rows))
     return drawn
 
 
@@ -98,6 +104,7 @@ def _divided(drawn: Drawn, out: Path, suffix: str, groups: list[Group]) -> None:
 def _mapped(drawn: Drawn, out: Path, suffix: str, groups: list[Group]) -> None:
     """The map of a run whose samples have duals of their own; else of any that left a snapshot."""
     found = _snapshot(groups)
+    drawn.mapped |= set() if found is None else {found[0].first.path}
     draw_it = None if found is None else partial(runs.samples_map, found[1], _names(found[0]), titled(found[0]))
     _put(drawn, out, f"map-{suffix}", draw_it, "no run left a memory.safetensors with features")
 

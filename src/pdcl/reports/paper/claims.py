@@ -52,6 +52,27 @@ CLAIMS: tuple[Claim, ...] = (
     *_better("pdcl-s", "pdcl", "Selection by dual improves on a uniform one", "Sec. 5", "sweeps"),
     *_better("er", "agem", "Gradient projections are worse than replay", "Fig. 3", "partitioning"),
     Claim(
+        "Gradient projections are worse than replay at a tenth of the rate: er over agem, Adam .001, mnist",
+        "ours",
+        "projection",
+        "",
+        partial(judging.better_at_small_rate, "er", "agem"),
+    ),
+    Claim(
+        "Balanced, mixed and clipped selection improves on a uniform one: pdcl-s-robust over pdcl, accuracy, mnist",
+        "ours",
+        "selection",
+        "",
+        partial(judging.robust_beats, "pdcl"),
+    ),
+    Claim(
+        "Balanced, mixed and clipped selection improves on the printed one: pdcl-s-robust over pdcl-s, accuracy, mnist",
+        "ours",
+        "selection",
+        "",
+        partial(judging.robust_beats, "pdcl-s"),
+    ),
+    Claim(
         "Primal-dual methods have the highest accuracy in almost all settings",
         "Sec. 5",
         "mnist-sizes",

@@ -35,6 +35,16 @@ def beats(first: str, second: str, stream: str, memory: int, name: str, runs: Ru
     return more(a, b) if name == "mean_accuracy" else more(b, a, "points less")
 
 
+def better_at_small_rate(first: str, second: str, runs: Runs) -> Finding:
+    a, b = (metric(runs.find("mnist", label, SIZE, lr=0.001), "mean_accuracy") for label in (first, second))
+    return more(a, b)
+
+
+def robust_beats(other: str, runs: Runs) -> Finding:
+    changed = metric(runs.find("mnist", "pdcl-s-robust", SIZE, **ROBUST), "mean_accuracy")
+    return more(changed, metric(runs.find("mnist", other, SIZE), "mean_accuracy"))
+
+
 def among_settings(name: str, runs: Runs) -> Finding:
     """Held if our best method has the best mean in at least four of five settings, not held below half."""
     wins = []

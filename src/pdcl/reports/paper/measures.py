@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,34 @@ from pdcl.records.reading import read_config, read_result
 from pdcl.reports.borders import LARGE, borders
 from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.holdings import read_holdings
+
+# What was measured on a run's snapshot of memory, beside a packed run: the snapshots are too large to be kept.
+MEASURED = "measured.json"
+Measure = Callable[[Row], float | None]
+ON_SNAPSHOT: dict[str, Measure] = {}
+
+
+def on_snapshot(measure: Measure) -> Measure:
+    """A measure of memory.safetensors; of a packed run, what it was when the run was packed."""
+    ON_SNAPSHOT[measure.__name__] = measure
+
+    @wraps(measure)
+    def known(row: Row) -> float | None:
+        found = _kept(row.path)
+        return measure(row) if found is None else found.get(measure.__name__)
+
+    return known
+
+
+def measured_on_snapshot(row: Row) -> dict[str, float | None]:
+    """All measures of a run's snapshot, for its packed form."""
+    found = _kept(row.path)
+    return {name: measure(row) for name, measure in ON_SNAPSHOT.items()} if found is None else found
+
+
+def _kept(run: Path) -> dict[str, float | None] | None:
+    path = run / MEASURED
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def distance(row: Row) -> float | None:
@@ -31,6 +60,7 @@ def past_dual(row: Row) -> float | None:
     return statistics.fmean(duals) if duals else None
 
 
+@on_snapshot
 def border_gain(row: Row) -> float | None:
     """Share of large duals at a class border minus that of all stored samples, in points."""
     held = read_holdings(row.path)
@@ -38,12 +68,14 @@ def border_gain(row: Row) -> float | None:
     return None if found is None else 100 * (found.large - found.all)
 
 
+@on_snapshot
 def wrong_stored(row: Row) -> float | None:
     """Share of stored samples whose label is wrong, in percent."""
     wrong = wrong_labels(row)
     return None if wrong is None else 100 * float(wrong.mean())
 
 
+@on_snapshot
 def wrong_among_large(row: Row) -> float | None:
     """Share of wrong labels among the highest tenth of duals minus that among all stored samples, in points."""
     wrong, held = wrong_labels(row), read_holdings(row.path)
@@ -51,6 +83,17 @@ def wrong_among_large(row: Row) -> float | None:
         return None
     highest = np.argsort(-held.dual, kind="stable")[: max(1, round(LARGE * len(wrong)))]
     return 100 * float(wrong[highest].mean() - wrong.mean())
+
+
+@on_snapshot
+def rarer_class(row: Row) -> float | None:
+    """The share of its task's places that the rarer class of a task has, mean over tasks, in percent: even is 50."""
+    held = read_holdings(row.path)
+    if held is None or held.y.ndim != 1:
+        return None
+    counts = [np.unique(held.y[held.task == task], return_counts=True)[1] for task in np.unique(held.task)]
+    shares = [each.min() / each.sum() if len(each) > 1 else 0.0 for each in counts]
+    return 100 * float(np.mean(shares)) if shares else None
 
 
 def wrong_labels(row: Row) -> Any | None:

@@ -14,10 +14,12 @@ from pdcl.errors import UsageError
 from pdcl.records import Group, Row
 from pdcl.records.tables import MINUS, markdown, sheets
 from pdcl.reports.dossier import read_story
-from pdcl.reports.figures.drawing import Drawn, draw
+from pdcl.reports.figures.drawing import Drawn, draw_rows
 from pdcl.reports.figures.grids import STREAMS
 from pdcl.reports.figures.selecting import largest, main_runs, primal_dual
 from pdcl.reports.paper.claims import CLAIMS, Claim
+from pdcl.reports.paper.keeping import NAME, keep_runs
+from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs
 from pdcl.reports.writing import find
 from pdcl.storage.disk import write_whole
@@ -29,28 +31,33 @@ FORMATS = ("png",)
 
 
 def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
-    """Write the page and, in a directory of its name beside it, its figures; returns how many claims held."""
-    rows = list(find(directories).rows.values())
-    known = [row for presets in FAMILIES.values() for row in of_paper(rows, presets)]
+    """Write the page and, in a directory of its name beside it, figures and runs; returns how many claims held."""
+    found = find(directories)
+    known = [row for presets in FAMILIES.values() for row in of_paper(list(found.rows.values()), presets)]
     if not known:
         where = ", ".join(map(str, directories))
         raise UsageError(f"no finished run of `pdcl study paper` in {where}; make some: pdcl study paper --part mnist")
-    drawn = draw(directories, out.parent / out.stem, FORMATS)
-    found = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
+    # Variants of a method, and runs with wrong labels, answer single questions; they stand under `Reasons`.
+    own = [row for row in known if row.label == row.method and "stream.noise" not in row.options]
+    drawn = draw_rows(own, out.parent / out.stem, FORMATS)
+    drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
+    judgements = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
     sections = [
         _head(directories, out, known),
         *(
-            _claims(name, found[name], _figures(drawn, out, FAMILIES[name]))
+            _claims(name, judgements[name], _figures(drawn, out, FAMILIES[name]))
             for name in FAMILIES
-            if _any_run(found[name])
+            if _any_run(judgements[name])
         ),
-        "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(known))),
-        _duals(known),
+        "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(own))),
+        _duals(own),
+        reasons(of_paper(known, FAMILIES["as printed"])),
         _pictures(drawn, out),
         _left_out(drawn),
     ]
+    keep_runs(known, drawn.mapped, out.parent / out.stem)
     write_whole(out, "\n\n".join(section.strip() for section in sections if section).encode() + b"\n")
-    return Counter(finding.verdict for _, finding in found["as printed"])
+    return Counter(finding.verdict for _, finding in judgements["as printed"])
 
 
 def of_paper(rows: Sequence[Row], presets: Sequence[str]) -> list[Row]:
@@ -80,8 +87,13 @@ def _head(directories: Sequence[Path], out: Path, rows: Sequence[Row]) -> str:
     return f"""# The paper, claim by claim
 
 Made by `pdcl paper {where} --out {_shown(out)}` from {len(rows)} runs: {counted}. The runs are those of
-`pdcl study paper`; each part goes on from where it stopped: `pdcl study paper --part mnist`. What the presets change
-is listed in [presets](../presets.md).
+`pdcl study paper`; what is needed of them is in [{NAME}]({out.stem}/{NAME}). To go on from them, on any machine:
+
+    pdcl unpack {_shown(out.parent / out.stem / NAME)} --out runs/paper
+    pdcl study paper --part mnist --out runs/paper     # runs what is missing; or any other part
+    pdcl paper runs/paper --out {_shown(out)}
+
+What the presets change is listed in [presets](../presets.md).
 
 A claim has *held* where its paired 95 % interval over seeds lies on the claimed side, is *not held* where it lies on
 the other, and *undecided* in between. A number is the first method minus the second (forgetting: the second minus the
