@@ -12,6 +12,7 @@ import pdcl
 from pdcl.core.primal_dual import PrimalDual
 from pdcl.duality.dual_rules import Capped, Frozen, Look
 from pdcl.duality.partition_rules import ByRoom
+from pdcl.errors import UsageError
 from pdcl.streams.catalog import load
 from pdcl.training.events import DualsMoved
 from pdcl.training.loop import Loop
@@ -119,12 +120,30 @@ def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
 def test_memory_goes_by_the_room_that_limits_leave() -> None:
     rule = ByRoom()
     assert rule.counts([0.05, 0.05, 0.05], 90, [90, 90, 90]) == [30, 30, 30]
-    strict = rule.counts([0.01, 0.2, 0.2], 90, [90, 90, 90])
+    strict = rule.counts([-0.02, 0.35, 0.35], 90, [90, 90, 90])
     assert strict == [60, 15, 15], "at most four places for one, whatever the rooms"
-    assert rule.counts([0.02, 0.06, 0.06], 80, [80, 80, 80]) == [40, 20, 20], "q = 3, half of it beyond the zone"
-    assert rule.counts([0.05, 0.06, 0.08], 90, [90, 90, 90]) == [30, 30, 30], "much alike is alike"
-    assert rule.counts([0.06, 0.06, 0.36], 90, [90, 90, 90]) == [40, 40, 10], "q = 1/6, a quarter beyond the zone"
+    assert rule.counts([0.0, 0.05, 0.05], 80, [80, 80, 80]) == [40, 20, 20], "(5 + 5) / (0 + 5) = 2"
+    assert rule.counts([0.05, 0.05, 0.25], 70, [70, 70, 70]) == [30, 30, 10], "(5 + 5) / (25 + 5) = 1/3"
+    assert rule.counts([0.001, 0.003, 0.005], 90, [90, 90, 90]) == [31, 30, 29], "fractions of a point hardly matter"
+    assert ByRoom(soft=0.001).counts([0.001, 0.003, 0.003], 80, [80, 80, 80]) == [40, 20, 20]
     assert sum(rule.counts([0.03, 0.05, 0.02], 91, [20, 90, 90])) == 91
+
+
+def test_a_room_needs_something_to_be_soft_about() -> None:
+    with pytest.raises(UsageError, match="soft=0.0 must be above 0"):
+        ByRoom(soft=0.0)
+
+
+def test_guards_are_kept_without_being_asked_for_only_where_a_state_is_chosen_by_them() -> None:
+    """`on_violation="feasible"` chooses by guards; a plain limit is judged by witnesses alone."""
+    torch.manual_seed(0)
+    x, y = torch.randn(400, 8).double(), torch.randint(0, 2, (400,))
+    roles = []
+    for answer in ("report", "feasible"):
+        learner = pdcl.PDCL("mlp:8", memory=1000, tolerance="+50pt")
+        learner.learn(x, y, epochs=1, on_violation=answer)
+        roles.append(torch.bincount(learner.held["role"].long(), minlength=3).tolist())
+    assert roles == [[360, 0, 40], [320, 40, 40]]
 
 
 @pytest.mark.parametrize(

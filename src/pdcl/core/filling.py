@@ -67,7 +67,7 @@ class View:
 class Filling:
     """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then);
     outputs, where drift is constrained; codes, where segments have limits; group, where samples that are held back have
-    one. guard, witness: samples a task sets aside; None: as usual."""
+    one. guard, witness: samples a task sets aside; None: as usual. choosing: a state is chosen by guards."""
 
     memory: Memory
     goal: Objective
@@ -78,6 +78,7 @@ class Filling:
     guard: int | None
     witness: int | None
     segments: Segments
+    choosing: bool = False
 
     def allocate(self, data: Source, forward: Forward) -> None:
         """Reserve memory before partitioning it: a bound in bytes is a number of samples only now."""
@@ -104,7 +105,8 @@ class Filling:
     def allowed(self, limited: bool) -> Counts:
         """How many guards and witnesses each task may have, the new one included."""
         held = int(self.memory["task"].max()) + 1 if len(self.memory) else 0
-        return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1)
+        choosing = self.choosing or (held > 0 and bool((self.memory["role"] == GUARD).any()))
+        return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1, choosing)
 
     def reached(self, data: Source, forward: Forward) -> Reached:
         total = len(data)

@@ -36,14 +36,17 @@ class Counts:
     witnesses: int = 0
 
 
-def allowed(guard: int | None, witness: int | None, limited: bool, capacity: int, tasks: int) -> Counts:
+def allowed(
+    guard: int | None, witness: int | None, limited: bool, capacity: int, tasks: int, choosing: bool = False
+) -> Counts:
     """How many guards and witnesses each of so many tasks may have in memory.
 
     As stated, as long as all of them fit into half of memory. Where nothing is stated (None) and there is a limit to
-    judge, an eighth of memory is divided evenly, from 200 places on. Guards only from 1000 places on: with less memory
-    they moved past errors by half a point and cost the new task more.
+    judge, an eighth of memory is divided evenly, from 200 places on. Guards only where a state is chosen by them
+    (`choosing`), from 1000 places on: duals that they steered kept no limit better, and cost the new task points.
     """
-    usual_guard, usual_witness = (limited and capacity >= least for least in (GUARDS_FROM, WITNESSES_FROM))
+    usual_guard = limited and choosing and capacity >= GUARDS_FROM
+    usual_witness = limited and capacity >= WITNESSES_FROM
     uses = [usual_guard if guard is None else guard > 0, usual_witness if witness is None else witness > 0]
     kinds = max(1, sum(uses)) * max(1, tasks)
     usual, most = min(MOST, int(USUAL_SHARE * capacity) // kinds), int(LARGEST_SHARE * capacity) // kinds

@@ -30,6 +30,7 @@ from pdcl.core.report import Report, Trace
 from pdcl.core.tolerances import ToleranceChange
 from pdcl.duality.duals import infeasible
 from pdcl.duality.partition_rules import FIVE_POINTS
+from pdcl.duality.tolerance import Rise
 from pdcl.promises.table import Promises
 
 # Candidates may be all of a task's data, which may be larger than memory.
@@ -137,11 +138,16 @@ class PrimalDual(Alternation):
         return [self._room(k, had) for k, had in enumerate([*before, reached.error])]
 
     def _room(self, task: int, had: float) -> float:
-        """How far a task's error may rise from what it was; 5 points where its limit isn't an error rate."""
+        """How far a task's error may rise from what it was; 5 points where its limit isn't an error rate.
+
+        An error rate as such says little of the room that it leaves: nobody knows how hard the task is, since stored
+        samples are learned by heart. 5 points are added, so that a hard task's wider limit isn't taken for a loose one.
+        """
         limit = self.tolerances.of(task)
         if limit is None or limit.unit != "error" or had != had:
             return FIVE_POINTS
-        return limit.of(task, had) - had
+        room = limit.of(task, had) - had
+        return room if isinstance(limit, Rise) else room + FIVE_POINTS
 
     def _score(self, data: Source, forward: Forward) -> Callable[[Tensor], Tensor]:
         """Shadow duals. Re-score candidates now: after one pass a shadow dual reflects the loss at first sight."""

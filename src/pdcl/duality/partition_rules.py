@@ -10,7 +10,7 @@ from pdcl.duality.partition import affine_partition, generalization_partition, u
 from pdcl.duality.rules import between, not_negative, register_rule
 from pdcl.errors import UsageError
 
-FIVE_POINTS, LEAST_ROOM = 0.05, 0.005
+FIVE_POINTS = 0.05
 
 
 class Undivided(ValueError):
@@ -75,28 +75,25 @@ class Generalization:
 class ByRoom:
     """n_k ∝ w_k, by the room that the limit leaves above what was reached, against the median of all tasks' rooms:
 
-        q_k = median room / room_k,   w_k = (q_k / zone)^power if q_k > zone, (q_k zone)^power if q_k < 1/zone, else 1
+        w_k = ((median room + soft) / (room_k + soft))^power,   within [1/most, most]
 
-    within [1/most, most]. A past task's share can only shrink, since its data is gone: places must be kept before a
-    limit breaks. No limit counts as 5 points. Rooms within a factor `zone` count as equal: a hard task's error rises
-    more by itself, so a somewhat wider limit need not be a looser one.
+    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. Less room
+    than none counts as none. soft: what rooms must differ by to matter much; errors by chance are of that size.
     """
 
     power: float = 1.0
     most: float = 4.0
-    zone: float = 1.5
+    soft: float = FIVE_POINTS
     by_room: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         not_negative(power=self.power)
-        for name in ("most", "zone"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name}={getattr(self, name)} must be at least 1: it is a ratio to an even share")
+        if self.most < 1:
+            raise UsageError(f"most={self.most} must be at least 1: it is a ratio to an even share")
+        if not self.soft > 0:
+            raise UsageError(f"soft={self.soft} must be above 0: rooms may be 0")
 
     def counts(self, rooms: list[float], capacity: int, available: list[int]) -> list[int]:
-        wide = [max(room, LEAST_ROOM) for room in rooms]
-        return affine_partition([self._weight(median(wide) / room) for room in wide], capacity, 1.0, available)
-
-    def _weight(self, ratio: float) -> float:
-        beyond = ratio / self.zone if ratio > self.zone else min(1.0, ratio * self.zone)
-        return float(min(self.most, max(1 / self.most, beyond**self.power)))
+        wide = [max(room, 0.0) + self.soft for room in rooms]
+        weights = [min(self.most, max(1 / self.most, (median(wide) / each) ** self.power)) for each in wide]
+        return affine_partition(weights, capacity, 1.0, available)

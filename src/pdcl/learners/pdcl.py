@@ -67,8 +67,8 @@ class PDCL(Rehearsal):
     base: b, the weight of every past task before its dual (0: the paper's problem)
     base_most: the most that these come to, in weights of the new task: b = min(base, base_most / past tasks);
         None: no bound
-    guard: samples of each task that are stored and never trained on, and steer its dual (where a limit is stated, from
-        1000 places on: a sixteenth of memory for all tasks together)
+    guard: samples of each task that are stored and never trained on, and steer its dual (none; with
+        on_violation="feasible", from 1000 places on, a sixteenth of memory for all tasks together)
     witness: the same, by which its limit is judged (where one is stated, from 200 places on: an
         eighth of memory or, with guards, a sixteenth)
     level: a dual per past task, or per stored sample
@@ -214,6 +214,7 @@ class PDCL(Rehearsal):
 
     def hold_back(self, task: Task) -> Task:
         self._whole = task
+        self.core.filling.choosing = self.between is not None
         data = task.data
         trained = self.core.hold_back(data, seeded(self.seed, task.index, 3), self.evaluated, data.groups)
         return task if trained is None else replace(task, data=data.subset(trained))
