@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import pdcl
 from pdcl.lifelong.feasible import SHARES, Between
 
 
@@ -43,3 +44,15 @@ def test_where_no_candidate_is_within_limits_the_new_weights_stay_and_that_is_sa
     assert not chosen.kept
     assert model[0].weight.item() == 3.0  # type: ignore[operator, union-attr]
     assert chosen.sentence == "none of 5 candidates keeps all limits on stored samples: the new weights stay"
+
+
+def test_guards_are_kept_without_being_asked_for_only_where_a_state_is_chosen_by_them() -> None:
+    """`on_violation="feasible"` chooses by guards; a plain limit is judged by witnesses alone."""
+    torch.manual_seed(0)
+    x, y = torch.randn(400, 8), torch.randint(0, 2, (400,))
+    roles = []
+    for answer in ("report", "feasible"):
+        learner = pdcl.PDCL("mlp:8", memory=1000, tolerance="+50pt")
+        learner.learn(x, y, epochs=1, on_violation=answer)
+        roles.append(torch.bincount(learner.held["role"].long(), minlength=3).tolist())
+    assert roles == [[360, 0, 40], [320, 40, 40]]
