@@ -24,6 +24,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -55,14 +56,42 @@ def task(index: int, samples: int) -> Task:
     return Task(index, str(index), data, data.subset(torch.arange(min(samples, 50))), tuple(range(CLASSES)))
 
 
-def measured(tasks: int, stored: int) -> dict[str, float]:
-    """CPU seconds of a step, of the last task's end and of a checkpoint, with so much behind it."""
+def prepared(stored: int) -> Learner:
     learner = pdcl.PDCL("mlp:32", memory=stored, tolerance="+5pt", dual_steps=10, lr=0.01, optimizer="sgd")
     learner.prepare(SPEC)
-    each = max(BATCH, stored // min(tasks, 10))
-    ends = [spent(lambda k=k: learner.absorb(task(k, each))) for k in range(tasks)]
-    found = {"end": statistics.median(ends[-3:]), "step": a_step(learner, task(tasks, STEPS * BATCH))}
+    return learner
+
+
+def by_tasks(marks: tuple[int, ...], stored: int) -> dict[int, dict[str, float]]:
+    """What one learner costs when so many tasks are behind it, on its way through all of them."""
+    learner, found = prepared(stored), {}
+    ends: list[float] = []
+    for k in range(marks[-1]):
+        ends.append(spent(lambda k=k: learner.absorb(task(k, stored // 5))))
+        learner.tasks_learned += 1
+        if k + 1 in marks:
+            found[k + 1] = told(f"{k + 1} tasks", measured(learner, ends))
+    return found
+
+
+def by_stored(counts: tuple[int, ...], tasks: int = 10) -> dict[int, dict[str, float]]:
+    found = {}
+    for count in counts:
+        learner = prepared(count)
+        ends = [spent(lambda k=k: learner.absorb(task(k, count // 5))) for k in range(tasks)]
+        learner.tasks_learned = tasks
+        found[count] = told(f"{count} stored samples", measured(learner, ends))
+    return found
+
+
+def measured(learner: Learner, ends: list[float]) -> dict[str, float]:
+    """CPU seconds of a step, of the end of a task (median of five), of `learn` with 50 steps, and of a checkpoint."""
+    newest = task(len(ends), STEPS * BATCH)
+    found = {"step": a_step(learner, newest), "end": statistics.median(ends[-5:])}
     found["checkpoint"] = min(a_checkpoint(learner) for _ in range(2))
+    x, y = newest.data.fetch(torch.arange(50 * BATCH))
+    pupil = deepcopy(learner)
+    found["learn"] = spent(lambda: pupil.learn(x, y, epochs=1, batch=BATCH))
     return found
 
 
@@ -115,15 +144,15 @@ def slope(sizes: tuple[int, ...], times: list[float]) -> float:
     return math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])
 
 
-def draw(path: str, by_tasks: dict[int, dict[str, float]], by_stored: dict[int, dict[str, float]]) -> None:
+def draw(path: str, of_tasks: dict[int, dict[str, float]], of_stored: dict[int, dict[str, float]]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    names = {"step": "a step", "end": "the end of a task", "checkpoint": "a checkpoint"}
-    sides = [(left, by_tasks, "tasks (10,000 stored samples)"), (right, by_stored, "stored samples (10 tasks)")]
+    names = {"learn": "learn, 50 steps", "end": "the end of a task", "checkpoint": "a checkpoint", "step": "a step"}
+    sides = [(left, of_tasks, "tasks (10,000 stored samples)"), (right, of_stored, "stored samples (10 tasks)")]
     for axes, rows, label in sides:
-        for (name, shown), mark in zip(names.items(), "os^", strict=True):
+        for (name, shown), mark in zip(names.items(), "os^D", strict=True):
             axes.plot(list(rows), [1000 * row[name] for row in rows.values()], marker=mark, label=shown)
         axes.set(xscale="log", yscale="log", xlabel=label)
         axes.grid(True, which="major", alpha=0.3)
@@ -141,16 +170,15 @@ def main() -> None:
     torch.set_num_threads(1)
     tasks = TASKS + MORE_TASKS * asked.all
     stored = STORED + MORE_STORED * asked.all
-    by_tasks = {count: told(f"{count} tasks", measured(count, 10_000)) for count in tasks}
-    by_stored = {count: told(f"{count} stored samples", measured(10, count)) for count in stored}
+    of_tasks, of_stored = by_tasks(tasks, 10_000), by_stored(stored)
     if asked.figure:
-        draw(asked.figure, by_tasks, by_stored)
+        draw(asked.figure, of_tasks, of_stored)
     found = {
-        "a": by_tasks[tasks[-1]]["step"] / by_tasks[tasks[0]]["step"],
-        "b": by_stored[stored[-1]]["step"] / by_stored[stored[0]]["step"],
-        "c": slope(tasks, [row["end"] for row in by_tasks.values()]),
-        "d": slope(stored, [row["end"] for row in by_stored.values()]),
-        "e": slope(stored, [row["checkpoint"] for row in by_stored.values()]),
+        "a": of_tasks[tasks[-1]]["step"] / of_tasks[tasks[0]]["step"],
+        "b": of_stored[stored[-1]]["step"] / of_stored[stored[0]]["step"],
+        "c": slope(tasks, [row["end"] for row in of_tasks.values()]),
+        "d": slope(stored, [row["end"] for row in of_stored.values()]),
+        "e": slope(stored, [row["checkpoint"] for row in of_stored.values()]),
         "f": many_classes(),
         "g": slope((500, 5000), [a_table(500), a_table(5000)]),
     }

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, allowed, hold_back
+from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, allowed, hold_back, surviving
+from pdcl.promises import split_errors
 from pdcl.streams.catalog import load
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule
@@ -165,3 +166,27 @@ def test_what_groups_are_called_decides_nothing() -> None:
     one, other = (hold_back(100, Counts(5, 10), torch.Generator().manual_seed(0), each) for each in (groups, names))
     assert torch.equal(one.witnesses, other.witnesses)
     assert torch.equal(one.guards, other.guards)
+
+
+def test_the_first_of_every_task_survive_in_their_order() -> None:
+    given = torch.Generator().manual_seed(0)
+    role, task = torch.randint(0, 3, (60,), generator=given), torch.randint(0, 5, (60,), generator=given)
+    for each in (0, 2, 100):
+        own = [[i for i in range(60) if role[i] == GUARD and task[i] == k] for k in range(6)]
+        assert surviving(role, task, GUARD, 6, each).tolist() == [slot for slots in own for slot in slots[:each]]
+
+
+def test_rows_say_how_many_errors_went_to_classes_that_came_later() -> None:
+    stream = load("digits")
+    learner = pdcl.PDCL("mlp:16", memory=400, tolerance="+5pt", guard=4, witness=20, base=0.0, dual="frozen")
+    learner.prepare(stream.spec)
+    Loop(learner, stream, Schedule(3, 20)).run()
+    held, first, parts = learner.held, learner.core.witnesses.first_seen, []
+    assert learner.promises is not None
+    for k, row in enumerate(learner.promises.rows[:-1]):
+        own = (held["role"] == WITNESS) & (held["task"] == k)
+        said = learner.evaluated(held["x"][own]).argmax(1)
+        known = [int(label) for label, task in first.items() if task <= k]
+        parts.append(split_errors(held["y"][own], said, known, held["wrong"][own] > 0.5))
+        assert (row.within, row.taken_by_new) == parts[-1]
+    assert sum(part.taken_by_new for part in parts) > 0

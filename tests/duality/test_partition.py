@@ -127,6 +127,40 @@ def test_a_larger_dual_never_gets_less(duals, capacity):
             assert duals[j] <= duals[k] or counts[j] >= counts[k]
 
 
+def water_filling(shares: list[Fraction], total: int, caps: list[int]) -> list[Fraction]:
+    """The quotas by definition: tasks in the order in which they fill up; those without a share come last."""
+    quotas = [Fraction(0)] * len(shares)
+    for own, weights in ((lambda share: share > 0, shares), (lambda share: share == 0, [Fraction(1)] * len(shares))):
+        group = [k for k, share in enumerate(shares) if own(share)]
+        rest, left = sum(weights[k] for k in group), total - sum(quotas)
+        for k in sorted(group, key=lambda k: caps[k] / weights[k]):
+            quotas[k] = min(Fraction(caps[k]), left * weights[k] / rest)
+            rest, left = rest - weights[k], left - quotas[k]
+    return quotas
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.3, 1.0, 2.5, 1e-6]), st.integers(0, 12)), min_size=1, max_size=9),
+    st.integers(0, 60),
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+def test_whole_numbers_give_what_fractions_give(tasks, capacity, alpha):
+    duals, stored = [dual for dual, _ in tasks], [min(n, capacity) for _, n in tasks]
+    exact, share = [Fraction(str(dual)) for dual in duals], Fraction(str(alpha))
+    even = Fraction(1, len(tasks))
+    shares = [share * dual / sum(exact) + (1 - share) * even for dual in exact] if sum(exact) else [even] * len(tasks)
+    total = min(capacity, sum(stored))
+    quotas = water_filling(shares, total, stored)
+    counts = [math.floor(quota) for quota in quotas]
+    order = sorted(range(len(tasks)), key=lambda k: (counts[k] - quotas[k], -shares[k], k))
+    for k in order[: total - sum(counts)]:
+        counts[k] += 1
+    for k in [k for k, n in enumerate(counts) if not n and stored[k] and alpha < 1 and capacity >= len(tasks)]:
+        giver = min(range(len(tasks)), key=lambda j: (-counts[j], shares[j], -j))
+        counts[giver], counts[k] = counts[giver] - 1, 1
+    assert affine_partition(duals, capacity, alpha, [n for _, n in tasks]) == counts
+
+
 def test_surplus_of_a_capped_task_goes_to_the_others_in_proportion():
     assert affine_partition([6, 2, 1, 0], 90, 1.0, available=[10, INF, INF, INF]) == [10, 53, 27, 0]
 

@@ -18,6 +18,7 @@ from pdcl.duality import (
     select,
     uniform_selection,
 )
+from pdcl.duality.selection import select_each
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -159,6 +160,23 @@ def test_inside_a_class_the_weights_decide():
     chosen = select([0.0, 9.0, 0.0, 0.0, 0.0, 9.0], 2, seeded(), labels)
     assert sorted(chosen.tolist()) == [1, 5]
     assert select([0.0, 9.0, 0.0], 1, seeded()).tolist() == [1]
+
+
+@pytest.mark.parametrize("by_class", [True, False])
+def test_many_sets_at_once_draw_what_each_would_draw_alone(by_class):
+    given = torch.Generator().manual_seed(3)
+    sizes, counts = [7, 1, 0, 30, 12], [3, 1, 0, 11, 12]
+    weights = torch.rand(50, generator=given, dtype=torch.float64)
+    weights[torch.rand(50, generator=given) < 0.4] = 0
+    labels = torch.randint(0, 4, (50,), generator=given) if by_class else None
+    alone, start = [], 0
+    one, all_of_them = (torch.Generator().manual_seed(9) for _ in range(2))
+    for size, count in zip(sizes, counts, strict=True):
+        own = slice(start, start + size)
+        alone.append(start + select(weights[own], count, one, None if labels is None else labels[own]))
+        start += size
+    assert torch.equal(select_each(weights, sizes, counts, all_of_them, labels), torch.cat(alone))
+    assert torch.equal(one.get_state(), all_of_them.get_state())
 
 
 def test_uniform_selection_is_uniform():

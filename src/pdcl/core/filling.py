@@ -203,11 +203,9 @@ class Filling:
             for name, values in columns.items()
             for kind in (REPLAY, GUARD)
         }
-        found = []
-        for k, error in enumerate(in_error):
-            name = "wrong" if error else "reference"
-            guard = float(means[name, GUARD][k])
-            found.append(guard if guard == guard else float(means[name, REPLAY][k].nan_to_num()))
+        mask = torch.tensor(in_error, dtype=torch.bool)
+        guard, replay = (torch.where(mask, means["wrong", kind], means["reference", kind]) for kind in (GUARD, REPLAY))
+        found: list[float] = torch.where(guard.isnan(), replay.nan_to_num(), guard).tolist()
         return found
 
     def upgrade(self, in_error: list[bool]) -> None:

@@ -91,4 +91,7 @@ def _whole_groups(sizes: Tensor, most: int) -> int:
 def surviving(role: Tensor, task: Tensor, kind: int, tasks: int, each: int) -> Tensor:
     """Slots of the guards (or witnesses) that stay: the first `each` of every task; they stand in random order."""
     slots = (role == kind).nonzero().flatten()
-    return torch.cat([slots[task[slots] == k][:each] for k in range(tasks)] or [slots])
+    slots = slots[task[slots].argsort(stable=True)]
+    counts = torch.bincount(task[slots], minlength=tasks)
+    rank = torch.arange(len(slots)) - torch.repeat_interleave(counts.cumsum(0) - counts, counts)
+    return slots[rank < each]

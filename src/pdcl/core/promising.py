@@ -21,7 +21,7 @@ from pdcl.duality.limits import judged
 from pdcl.duality.tolerance import Tolerance
 from pdcl.promises.limit import Limit
 from pdcl.promises.promise import NEW, SEGMENT
-from pdcl.promises.split import Split, split_errors
+from pdcl.promises.split import Split
 from pdcl.promises.table import Promises
 
 if TYPE_CHECKING:
@@ -32,35 +32,46 @@ if TYPE_CHECKING:
 class Seen:
     """What held-back samples showed then and now: [n] each. steered: guards, for want of witnesses.
 
-    inside: which are in each segment, [segments, n]. groups: who each belongs to; None where nobody said.
+    forgotten: newly wrong samples, those taken by a class that was known when their task was learned, then those taken
+    by a later one, [2, n]; None where nothing is predicted. inside: which are in each segment, [segments, n]. groups:
+    who each belongs to; None where nobody said.
     """
 
     tasks: Tensor
-    targets: Tensor
     then: dict[str, Tensor]
     now: dict[str, Tensor]
-    predictions: Tensor | None
+    forgotten: Tensor | None
     steered: Tensor
     inside: Tensor
     groups: Tensor | None
 
-    def of(self, task: int) -> Seen:
-        return self._among(self.tasks == task)
+    def by_task(self, tasks: int) -> list[Seen]:
+        """Those of each task; its witnesses alone, where it has some."""
+        witnessed = torch.bincount(self.tasks[~self.steered], minlength=tasks) > 0
+        kept = (~self.steered | ~witnessed[self.tasks]).nonzero().flatten()
+        kept = kept[self.tasks[kept].argsort(stable=True)]
+        ends = torch.bincount(self.tasks[kept], minlength=tasks).cumsum(0).tolist()
+        mine = self._at(kept)
+        return [mine._at(slice(start, end)) for start, end in zip([0, *ends], ends, strict=False)]
 
     def of_segment(self, segment: int, newest: int) -> Seen:
         """Samples of past tasks that are in it: like a task, the newest has nothing to keep yet."""
-        return self._among(self.inside[segment] & (self.tasks < newest))
+        mine = self.inside[segment] & (self.tasks < newest)
+        return self._at(mine & ~self.steered if bool((mine & ~self.steered).any()) else mine)
 
-    def _among(self, mine: Tensor) -> Seen:
-        """These; the witnesses alone, where there are some."""
-        if bool((mine & ~self.steered).any()):
-            mine = mine & ~self.steered
-        then, now = ({unit: values[mine] for unit, values in each.items()} for each in (self.then, self.now))
-        said = None if self.predictions is None else self.predictions[mine]
-        groups = None if self.groups is None else self.groups[mine]
+    def _at(self, places: Tensor | slice) -> Seen:
+        then, now = ({unit: values[places] for unit, values in each.items()} for each in (self.then, self.now))
+        forgotten = None if self.forgotten is None else self.forgotten[:, places]
+        groups = None if self.groups is None else self.groups[places]
         return Seen(
-            self.tasks[mine], self.targets[mine], then, now, said, self.steered[mine], self.inside[:, mine], groups
+            self.tasks[places], then, now, forgotten, self.steered[places], self.inside[:, places], groups
         )  # fmt: skip
+
+    def split(self) -> Split | None:
+        """Errors since the reference, by whether the class that took a sample was known when its task was learned."""
+        if self.forgotten is None or not len(self.tasks):
+            return None
+        return Split(*self.forgotten.double().mean(1).tolist())
 
     @property
     def members(self) -> npt.NDArray[np.int64] | None:
@@ -98,16 +109,17 @@ class Witnesses:
         from pdcl.promises.verdicts import judge
 
         seen, newest = self._look(filling, forward), len(tolerances) - 1
+        own = seen.by_task(newest + 1)
         limits = [(k, tolerances.of(k)) for k in range(newest)]
         held = [Held(places, samples) for places, samples in zip(replayed, self.samples, strict=False)]
         questions = [
-            self._past(tolerances.name(k), each, k, seen.of(k), held=held[k]) for k, each in limits if each is not None
+            self._past(tolerances.name(k), each, k, own[k], held=held[k]) for k, each in limits if each is not None
         ]
         questions += self._segments(filling, newest, seen)
         before = filling.references(newest + 1, [True] * (newest + 1))[:newest]
         limit, stated = self._goal(tolerances, reached, before)
         if limit is not None:
-            questions.append(self._new(tolerances.name(newest), limit, stated, seen.of(newest)))
+            questions.append(self._new(tolerances.name(newest), limit, stated, own[newest]))
         return judge(questions)
 
     @torch.no_grad()
@@ -116,17 +128,28 @@ class Witnesses:
         slots = (memory["role"].cpu() >= GUARD).nonzero().flatten()
         targets = memory.read("y", slots)
         now: dict[str, Tensor] = {"loss": torch.zeros(0), "error": torch.zeros(0)}
-        said = None
+        forgotten = None
         if len(slots):
             outputs = forward(memory.read("x", slots))
             now = {"loss": filling.goal.loss(outputs, targets).cpu(), "error": filling.wrong(outputs, targets).cpu()}
-            said = outputs.argmax(1).cpu() if are_classes(targets) else None
         then = {"loss": memory.read("reference", slots).cpu(), "error": memory.read("wrong", slots).cpu()}
+        tasks = memory.read("task", slots).cpu()
+        if len(slots) and are_classes(targets):
+            said = outputs.argmax(1).cpu()
+            lost = (said != targets.cpu()) & ~(then["error"] > 0.5)
+            later = self._first_tasks(said) > tasks
+            forgotten = torch.stack([lost & ~later, lost & later])
         steered = memory.read("role", slots).cpu() != WITNESS
         codes = memory.read(CODES, slots).cpu() if filling.segments else filling.segments.blank(len(slots))
         inside = filling.segments.masks(codes)
         groups = memory.read(GROUP, slots).cpu() if GROUP in memory.columns else None
-        return Seen(memory.read("task", slots).cpu(), targets.cpu(), then, now, said, steered, inside, groups)
+        return Seen(tasks, then, now, forgotten, steered, inside, groups)
+
+    def _first_tasks(self, classes: Tensor) -> Tensor:
+        """The first task that had each of these classes; beyond all tasks where none had it."""
+        known, places = classes.unique(return_inverse=True)
+        never = len(self.samples)
+        return torch.tensor([self.first_seen.get(str(label), never) for label in known.tolist()])[places]
 
     def _past(self, name: str, stated: Tolerance, task: int, seen: Seen, **about: Any) -> Question:
         from pdcl.promises.verdicts import Question
@@ -134,7 +157,7 @@ class Witnesses:
         limit = judged(stated, task)
         unit = limit.unit
         return Question(
-            name, limit, seen.now[unit].numpy(), seen.then[unit].numpy(), split=self._split(seen),
+            name, limit, seen.now[unit].numpy(), seen.then[unit].numpy(), split=seen.split(),
             steered=bool(seen.steered.any()), groups=seen.members, **about,
         )  # fmt: skip
 
@@ -148,19 +171,6 @@ class Witnesses:
             self._past(name, limit, 0, seen.of_segment(c, newest), kind=SEGMENT, come=come[c])
             for c, (name, limit) in enumerate(zip(segments.names, segments.limits.values(), strict=True))
         ]
-
-    def _split(self, seen: Seen) -> Split | None:
-        """Errors since the reference, by whether the class that took a sample was known when its task was learned."""
-        if seen.predictions is None or not len(seen.predictions):
-            return None
-        parts = [self._split_of_task(task, seen.of(task)) for task in seen.tasks.unique().tolist()]
-        shares = [float((seen.tasks == task).double().mean()) for task in seen.tasks.unique().tolist()]
-        return Split(*(sum(w * part[i] for w, part in zip(shares, parts, strict=True)) for i in range(2)))
-
-    def _split_of_task(self, task: int, seen: Seen) -> Split:
-        assert seen.predictions is not None
-        known = [int(label) for label, first in self.first_seen.items() if first <= task]
-        return split_errors(seen.targets.numpy(), seen.predictions.numpy(), known, seen.then["error"].numpy() > 0.5)
 
     def _new(self, name: str, limit: Limit, stated: bool, seen: Seen) -> Question:
         from pdcl.promises.verdicts import Question

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from pdcl.core.sets import Sets
 from pdcl.duality.partition import uniform_partition
 from pdcl.duality.partition_rules import PartitionRule, Undivided
-from pdcl.duality.selection import select
+from pdcl.duality.selection import select, select_each
 from pdcl.duality.selection_rules import SelectionRule
 from pdcl.errors import UsageError
 
@@ -56,15 +56,18 @@ def kept_slots(
     generator: Generator,
 ) -> Tensor:
     """Slots of past samples that stay, task by task. duals: one per slot (None: any sample alike)."""
-    kept = [torch.zeros(0, dtype=torch.long)]
-    weights = rule.weights(duals) if rule.by_dual and duals is not None else None
-    for members, count in zip(tasks.members.split(tasks.counts.tolist()), counts, strict=True):
-        if count >= len(members):
-            kept.append(members)
-            continue
-        own = torch.ones(len(members)) if weights is None else weights[members]
-        kept.append(members[select(own, count, generator, balancing(rule, labels[members]))])
-    return torch.cat(kept)
+    sizes = tasks.counts.tolist()
+    shrinks = tasks.counts > torch.tensor(counts, dtype=torch.long)
+    fewer = shrinks.nonzero().flatten().tolist()
+    if not fewer:
+        return tasks.members
+    whole = ~shrinks[tasks.owners]
+    candidates = tasks.members[~whole]
+    weights = rule.weights(duals)[candidates] if rule.by_dual and duals is not None else torch.ones(len(candidates))
+    own = [sizes[k] for k in fewer], [counts[k] for k in fewer]
+    chosen = select_each(weights, *own, generator, balancing(rule, labels[candidates]))
+    owners = torch.cat([tasks.owners[whole], tasks.owners[~whole][chosen]])
+    return torch.cat([tasks.members[whole], candidates[chosen]])[owners.argsort(stable=True)]
 
 
 def chosen_positions(

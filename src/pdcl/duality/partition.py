@@ -12,6 +12,7 @@ task can only shrink, since its data is gone.
 import heapq
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -31,7 +32,7 @@ HALF = (torch.float16, torch.bfloat16)
 
 def uniform_partition(tasks: int, capacity: int, available: Counts | None = None) -> list[int]:
     """n_k = |B| / t, as integers."""
-    return _apportion([Fraction(1)] * tasks, capacity, _caps(available, tasks, capacity))
+    return _apportion([1] * tasks, capacity, _caps(available, tasks, capacity))
 
 
 def affine_partition(
@@ -53,12 +54,12 @@ def affine_partition(
     if current_cap is not None and not 0 < current_cap <= 1:
         raise ValueError(f"current_cap must be a share of the capacity in (0, 1], not {current_cap}")
     weights = _exact(duals)
-    shares = _affine_shares(weights, _shortest(alpha))
+    shares = _affine_shares(weights, Fraction(str(alpha)))
     caps = _caps(available, len(weights), capacity)
     counts = _apportion(shares, capacity, caps)
     if current_cap is not None:
         # A third of 30 is 10, though no float is a third.
-        ceiling = max(1, math.floor(_shortest(current_cap) * capacity + Fraction(1, 10**9)))
+        ceiling = max(1, math.floor(Fraction(str(current_cap)) * capacity + Fraction(1, 10**9)))
         counts = _apportion(shares, capacity, [*caps[:-1], min(caps[-1], ceiling)])
         counts[-1] += min(capacity, sum(caps)) - sum(counts)
     return _keep_one_each(counts, shares, caps) if alpha < 1 and capacity >= len(counts) else counts
@@ -105,46 +106,59 @@ def _decrease(n: int) -> float:
     return math.sqrt(math.log(n) / n) - math.sqrt(math.log(n + 1) / (n + 1))
 
 
-def _affine_shares(weights: list[Fraction], alpha: Fraction) -> list[Fraction]:
+def _affine_shares(duals: list[Decimal], alpha: Fraction) -> list[int]:
+    """α λ_k / ‖λ‖₁ + (1 − α) / t up to a common factor, as whole numbers: exact, and far faster than fractions."""
+    least = min(int(dual.as_tuple().exponent) for dual in duals)
+    weights = [int(dual.scaleb(-least)) for dual in duals]
     total, tasks = sum(weights), len(weights)
-    if total <= NO_DUALS:
-        return [Fraction(1)] * tasks
-    return [alpha * weight / total + (1 - alpha) / tasks for weight in weights]
+    if total * Fraction(10) ** least <= NO_DUALS:
+        return [1] * tasks
+    by_dual, even = alpha.numerator * tasks, (alpha.denominator - alpha.numerator) * total
+    return [by_dual * weight + even for weight in weights]
 
 
-def _apportion(shares: list[Fraction], capacity: int, caps: list[int]) -> list[int]:
-    """Integers nearest to proportional, under caps: largest remainder, ties to the larger share, then lower index."""
-    quotas = _fill(shares, min(capacity, sum(caps)), caps)
-    counts = [math.floor(quota) for quota in quotas]
-    order = sorted(range(len(shares)), key=lambda k: (counts[k] - quotas[k], -shares[k], k))
-    for k in order[: min(capacity, sum(caps)) - sum(counts)]:
+def _apportion(shares: list[int], capacity: int, caps: list[int]) -> list[int]:
+    """Integers nearest to proportional, under caps: largest remainder, ties to the larger share, then lower index.
+
+    A capped task's surplus goes to the others by their shares; zero shares come last and are alike.
+    """
+    positive = [k for k, share in enumerate(shares) if share > 0]
+    left, wanted = min(capacity, sum(caps)), sum(caps[k] for k in positive)
+    if wanted > left:
+        return _proportional(positive, shares, left, caps)
+    zero = [k for k, share in enumerate(shares) if share == 0]
+    counts = _proportional(zero, [1] * len(shares), left - wanted, caps)
+    for k in positive:
+        counts[k] = caps[k]
+    return counts
+
+
+def _proportional(tasks: list[int], shares: list[int], left: int, caps: list[int]) -> list[int]:
+    """`left` divided among some of all tasks by their shares, which are positive there; 0 for the others."""
+    counts, rest = [0] * len(shares), sum(shares[k] for k in tasks)
+    while full := [k for k in tasks if caps[k] * rest <= left * shares[k]]:
+        for k in full:
+            counts[k] = caps[k]
+        left, rest = left - sum(caps[k] for k in full), rest - sum(shares[k] for k in full)
+        tasks = [k for k in tasks if not counts[k] and caps[k]]
+    remainders = {}
+    for k in tasks:
+        counts[k], remainders[k] = divmod(left * shares[k], rest)
+    spare = left - sum(counts[k] for k in tasks)
+    for k in sorted(tasks, key=lambda k: (-remainders[k], -shares[k], k))[:spare]:
         counts[k] += 1
     return counts
 
 
-def _fill(shares: list[Fraction], total: int, caps: list[int]) -> list[Fraction]:
-    """Proportional water-filling: a capped task's surplus goes to the others by their shares; zero shares come last."""
-    quotas = [Fraction(0)] * len(shares)
-    for group, weight in ((_positive(shares), shares), (_zero(shares), [Fraction(1)] * len(shares))):
-        rest, left = sum(weight[k] for k in group), total - sum(quotas)
-        for k in sorted(group, key=lambda k: caps[k] / weight[k]):
-            quotas[k] = min(Fraction(caps[k]), left * weight[k] / rest)
-            rest, left = rest - weight[k], left - quotas[k]
-    return quotas
-
-
-def _positive(shares: list[Fraction]) -> list[int]:
-    return [k for k, share in enumerate(shares) if share > 0]
-
-
-def _zero(shares: list[Fraction]) -> list[int]:
-    return [k for k, share in enumerate(shares) if share == 0]
-
-
-def _keep_one_each(counts: list[int], shares: list[Fraction], caps: list[int]) -> list[int]:
-    for k in (k for k, n in enumerate(counts) if n == 0 and caps[k] > 0):
-        giver = min(range(len(counts)), key=lambda j: (-counts[j], shares[j], -j))
-        counts[giver] -= 1
+def _keep_one_each(counts: list[int], shares: list[int], caps: list[int]) -> list[int]:
+    """One sample for every task that has some, from the largest; ties to the smaller share, then the higher index."""
+    without = [k for k, n in enumerate(counts) if n == 0 and caps[k] > 0]
+    givers = [(-n, shares[k], -k) for k, n in enumerate(counts)] if without else []
+    heapq.heapify(givers)
+    for k in without:
+        n, share, giver = givers[0]
+        heapq.heapreplace(givers, (n + 1, share, giver))
+        counts[-giver] -= 1
         counts[k] = 1
     return counts
 
@@ -162,8 +176,11 @@ def _caps(available: Counts | None, tasks: int, capacity: int) -> list[int]:
     return caps
 
 
-def _exact(duals: Numbers) -> list[Fraction]:
-    """Duals as exact fractions: no rounding noise can break a tie, split a sum or depend on the order of the tasks."""
+def _exact(duals: Numbers) -> list[Decimal]:
+    """Duals as exact decimals: no rounding noise can break a tie, split a sum or depend on the order of the tasks.
+
+    0.1 as 1/10: the shortest decimal that names the float, in single precision too.
+    """
     if isinstance(duals, Tensor):
         duals = (duals.float() if duals.dtype in HALF else duals).detach().cpu().numpy()
     values = np.asarray(duals)
@@ -171,9 +188,4 @@ def _exact(duals: Numbers) -> list[Fraction]:
         raise ValueError(f"duals must be one number per task, not of shape {values.shape}")
     if not np.isfinite(values).all() or (values < 0).any():
         raise ValueError(f"duals must be finite and not negative, but are {values.tolist()}")
-    return [_shortest(value) for value in values]
-
-
-def _shortest(value: float) -> Fraction:
-    """0.1 as 1/10: the shortest decimal that names the float, in single precision too."""
-    return Fraction(str(value))
+    return [Decimal(str(value)) for value in values]

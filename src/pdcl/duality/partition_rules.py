@@ -95,5 +95,6 @@ class ByRoom:
 
     def counts(self, rooms: list[float], capacity: int, available: list[int]) -> list[int]:
         wide = [max(room, 0.0) + self.soft for room in rooms]
-        weights = [min(self.most, max(1 / self.most, (median(wide) / each) ** self.power)) for each in wide]
+        usual = median(wide)
+        weights = [min(self.most, max(1 / self.most, (usual / each) ** self.power)) for each in wide]
         return affine_partition(weights, capacity, 1.0, available)

@@ -7,6 +7,7 @@ tensor([0, 1, 2])
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch import Generator, Tensor
@@ -22,13 +23,7 @@ def sample_without_replacement(weights: Tensor | Sequence[float], n: int, genera
     """
     weights = torch.as_tensor(weights, dtype=torch.float64, device=generator.device)
     _check_weights(weights, n)
-    # Logarithms, because E / λ overflows for tiny duals and ties them all at infinity.
-    race = _exponential(len(weights), generator).log() - weights.log()
-    positive = weights > 0
-    order = torch.where(positive, race, torch.inf).argsort()
-    arrived = order[: min(n, int(positive.sum()))]
-    never = torch.nonzero(~positive).flatten()
-    return torch.cat([arrived, never[uniform_selection(len(never), n - len(arrived), generator)]])
+    return _arrivals(weights, [len(weights)], generator)[:n]
 
 
 def robust_weights(duals: Tensor | Sequence[float], quantile: float = 0.9, uniform: float = 0.5) -> Tensor:
@@ -59,18 +54,40 @@ def select(
     weights: Tensor | Sequence[float], n: int, generator: Generator, labels: Tensor | Sequence[int] | None = None
 ) -> Tensor:
     """n positions by weight without replacement; with labels, balanced over the classes first."""
-    if labels is None:
-        return sample_without_replacement(weights, n, generator)
     weights = torch.as_tensor(weights, dtype=torch.float64, device=generator.device)
+    _check_weights(weights, n)
+    return select_each(weights, [len(weights)], [n], generator, labels)
+
+
+def select_each(
+    weights: Tensor,
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    generator: Generator,
+    labels: Tensor | Sequence[int] | None = None,
+) -> Tensor:
+    """`select` for several sets that stand one behind the other: counts[k] positions among the sizes[k] of set k.
+
+    It draws what one `select` per set would draw, with a few passes over all of them instead of some per set and class.
+    """
+    weights = torch.as_tensor(weights, dtype=torch.float64, device=generator.device)
+    _check_weights(weights, 0)
+    if labels is None:
+        return _first(_arrivals(weights, sizes, generator), sizes, counts)
     labels = torch.as_tensor(labels, device=generator.device)
     if len(labels) != len(weights):
         raise ValueError(f"{len(weights)} weights but {len(labels)} labels: give one label per weight")
-    _check_weights(weights, n)
-    chosen = [torch.empty(0, dtype=torch.long, device=generator.device)]
-    for label, quota in balanced_quota(labels, n).items():
-        members = torch.nonzero(labels == label).flatten()
-        chosen.append(members[sample_without_replacement(weights[members], quota, generator)])
-    return torch.cat(chosen)
+    classes, codes = torch.unique(labels, return_inverse=True)
+    numbers = _owners(sizes, codes) * max(len(classes), 1) + codes
+    order = numbers.argsort(stable=True)
+    found, within = torch.unique_consecutive(numbers[order], return_counts=True)
+    own = torch.bincount(found // max(len(classes), 1), minlength=len(sizes)).tolist()
+    members, quotas = within.tolist(), []
+    for start, end, count in zip(accumulate(own, initial=0), accumulate(own), counts, strict=False):
+        quotas += uniform_partition(end - start, count, members[start:end])
+    places = _first(_arrivals(weights[order], members, generator), members, quotas)
+    chosen: Tensor = order[places]
+    return chosen
 
 
 def uniform_selection(count: int, n: int, generator: Generator) -> Tensor:
@@ -125,6 +142,41 @@ def _last_writes(positions: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
     unique, inverse = torch.unique(slots, return_inverse=True)
     last = torch.full_like(unique, -1).scatter_reduce(0, inverse, positions, "amax")
     return last, unique
+
+
+def _arrivals(weights: Tensor, sizes: Sequence[int], generator: Generator) -> Tensor:
+    """The order in which items arrive in an exponential race, in each of several groups; weight zero at the end."""
+    never = (weights <= 0).tolist() if bool((weights <= 0).any()) else []
+    times, start = [weights.new_zeros(0)], 0
+    behind = []
+    for size in sizes:
+        times.append(_exponential(size, generator))
+        if never and (zeros := sum(never[start : start + size])):
+            behind.append(torch.randperm(zeros, generator=generator, device=generator.device).argsort())
+        start += size
+    # Logarithms, because E / λ overflows for tiny duals and ties them all at infinity.
+    race = torch.cat(times).log() - weights.log()
+    if behind:
+        race[weights <= 0] = torch.cat(behind).to(race)
+    order = race.argsort()
+    for later in ([weights <= 0] if behind else []) + ([_owners(sizes, race)] if len(sizes) > 1 else []):
+        order = order[later[order].argsort(stable=True)]
+    return order
+
+
+def _first(order: Tensor, sizes: Sequence[int], counts: Sequence[int]) -> Tensor:
+    """The first counts[k] of the sizes[k] places of every group k."""
+    if len(sizes) == 1:
+        return order[: counts[0]]
+    each = torch.tensor([list(sizes), list(counts)], dtype=torch.long, device=order.device).view(2, -1)
+    offsets, owners = each[0].cumsum(0) - each[0], _owners(sizes, order)
+    return order[torch.arange(len(order), device=order.device) - offsets[owners] < each[1][owners]]
+
+
+def _owners(sizes: Sequence[int], like: Tensor) -> Tensor:
+    """The group of each place."""
+    each = torch.tensor(list(sizes), dtype=torch.long, device=like.device)
+    return torch.repeat_interleave(torch.arange(len(each), device=like.device), each)
 
 
 def _exponential(count: int, generator: Generator) -> Tensor:

@@ -250,7 +250,8 @@ def _seen(spec: Spec, raw: Tree) -> Tree:
 def _unknown(spec: Spec, samples: Samples) -> list[Any]:
     if spec.kind != "classification":
         return []
-    return in_order(label for label in labels_in(samples.targets) if label not in spec.labels)
+    known = set(spec.labels)
+    return in_order(label for label in labels_in(samples.targets) if label not in known)
 
 
 def _has_columns(spec: Spec, samples: Samples) -> bool:

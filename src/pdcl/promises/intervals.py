@@ -101,7 +101,7 @@ def _means(values: Floats, numbers: npt.NDArray[np.int64]) -> Floats:
 
 
 def _right_or_wrong(outcomes: Floats) -> bool:
-    return bool(np.isin(outcomes, (0.0, 1.0)).all())
+    return bool(((outcomes == 0) | (outcomes == 1)).all())
 
 
 def _outcomes(limit: Limit, values: npt.ArrayLike, clip: float, what: str) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pdcl.errors import LimitBroken as LimitBroken
@@ -53,7 +53,7 @@ class Promise:
     groups: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"advice": list(self.advice)}
+        return vars(self) | {"advice": list(self.advice)}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Promise:
