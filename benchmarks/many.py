@@ -62,7 +62,7 @@ def prepared(stored: int) -> Learner:
     return learner
 
 
-def by_tasks(marks: tuple[int, ...], stored: int) -> dict[int, dict[str, float]]:
+def by_tasks(marks: tuple[int, ...], stored: int, name: str = "") -> dict[int, dict[str, float]]:
     """What one learner costs when so many tasks are behind it, on its way through all of them."""
     learner, found = prepared(stored), {}
     ends: list[float] = []
@@ -70,17 +70,14 @@ def by_tasks(marks: tuple[int, ...], stored: int) -> dict[int, dict[str, float]]
         ends.append(spent(lambda k=k: learner.absorb(task(k, stored // 5))))
         learner.tasks_learned += 1
         if k + 1 in marks:
-            found[k + 1] = told(f"{k + 1} tasks", measured(learner, ends))
+            found[k + 1] = told(name or f"{k + 1} tasks", measured(learner, ends))
     return found
 
 
 def by_stored(counts: tuple[int, ...], tasks: int = 10) -> dict[int, dict[str, float]]:
     found = {}
     for count in counts:
-        learner = prepared(count)
-        ends = [spent(lambda k=k: learner.absorb(task(k, count // 5))) for k in range(tasks)]
-        learner.tasks_learned = tasks
-        found[count] = told(f"{count} stored samples", measured(learner, ends))
+        found[count] = by_tasks((tasks,), count, f"{count} stored samples")[tasks]
     return found
 
 
