@@ -30,7 +30,12 @@ def main() -> None:
     if asked.figures is not None:
         draw(rows, asked.figures)
         return
-    for title, made in (("accuracy", accuracy), ("limits", limits_table), ("verdicts", verdicts)):
+    for title, made in (
+        ("accuracy", accuracy),
+        ("all limits", pooled),
+        ("limits", limits_table),
+        ("verdicts", verdicts),
+    ):
         print(f"{title}\n\n{made(rows)}\n")
 
 
@@ -81,6 +86,39 @@ def limits_table(rows: Rows) -> str:
         paired = "" if method == "even" or len(gaps) < 2 else interval(gaps)
         lines.append(f"| {stream} | {scenario} | {method} | {len(runs)} | {' | '.join(cells)} | {paired} |")
     return "\n".join(lines)
+
+
+def pooled(rows: Rows) -> str:
+    """The primary endpoint: mean excess over all settings of limits that a method ran, against `even`'s in the same
+    settings. p: paired t over seeds, by Holm's method for all rows of a stream."""
+    results, lines = judged(rows), ["| stream | method | seeds | settings | mean excess | even's | − even | p (Holm) |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    for stream in sorted({key[0] for key in results}):
+        found = []
+        for method in sorted({key[2] for key in results if key[0] == stream} - {"even"}):
+            settings = [key[1] for key in results if (key[0], key[2]) == (stream, method)]
+            runs = [(results[stream, each, method], results[stream, each, "even"]) for each in settings]
+            seeds = set.intersection(*(set(own) & set(even) for own, even in runs)) if runs else set()
+            if len(seeds) > 1:
+                means = [[statistics.mean(side[seed]["mean"] for side in sides) for seed in sorted(seeds)]
+                         for sides in zip(*runs, strict=True)]  # fmt: skip
+                found.append((method, len(seeds), len(settings), *means))
+        gaps = [[own - even for own, even in zip(each[3], each[4], strict=True)] for each in found]
+        for (method, seeds, settings, own, even), gap, p in zip(found, gaps, holm(gaps), strict=True):
+            cells = f"{statistics.mean(own):.2f} | {statistics.mean(even):.2f} | {interval(gap)} | {p:.3f}"
+            lines.append(f"| {stream} | {method} | {seeds} | {settings} | {cells} |")
+    return "\n".join(lines)
+
+
+def holm(samples: list[list[float]]) -> list[float]:
+    """p of a mean of 0 for each sample (Student, two-sided), adjusted so that all hold together."""
+    from scipy.stats import ttest_1samp
+
+    each = [float(ttest_1samp(sample, 0.0).pvalue) if len(set(sample)) > 1 else 1.0 for sample in samples]
+    adjusted, largest = [1.0] * len(each), 0.0
+    for rank, place in enumerate(sorted(range(len(each)), key=each.__getitem__)):
+        largest = adjusted[place] = min(1.0, max(largest, (len(each) - rank) * each[place]))
+    return adjusted
 
 
 def accuracy(rows: Rows) -> str:

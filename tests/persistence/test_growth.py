@@ -84,8 +84,11 @@ def test_the_optimiser_keeps_its_state_of_old_rows_and_starts_new_ones_at_zero(o
             assert found.sum() == pytest.approx(float(value.sum()), rel=1e-5)
 
 
-def test_recorded_outputs_grow_with_the_network(blobs: Any) -> None:
-    learner = _learner("derpp")
+@pytest.mark.parametrize("name", ["derpp", "pdcl"])
+def test_recorded_outputs_grow_with_the_network(name: str, blobs: Any) -> None:
+    """As in a run, whose head has all outputs from the start: with the new ones left free pdcl forgot more, by 1.0
+    points on digits and 2.2 on mnist."""
+    learner = _learner(name, **({"drift": 0.3} if name == "pdcl" else {}))
     x, y = blobs(["a", "b"])
     learner.learn(x, y, epochs=1)
     assert learner.store is not None
@@ -96,33 +99,15 @@ def test_recorded_outputs_grow_with_the_network(blobs: Any) -> None:
     learner.learn(*blobs(["a", "c"]), epochs=1)
 
 
-def test_drift_leaves_outputs_free_that_a_sample_was_stored_without(blobs: Any, tmp_path: Any) -> None:
-    """Its gradient on new outputs is zero; it is the mean over the outputs there were; a saved learner knows."""
-    learner: Any = _learner(drift=0.3)
-    x, y = blobs(["a", "b"])
-    learner.learn(x, y, epochs=2)
-    old = learner.store["outputs"].clone()
-    grow_outputs(learner, 4, torch.as_tensor(x))
-    assert torch.equal(learner.store["outputs"][:, :2], old)
-    assert learner.store["outputs"][:, 2:].isnan().all()
-    every = torch.arange(len(learner.store))
-    for each in (learner, pdcl.load(learner.save(tmp_path / "model"))):
-        recorded = each.store.read("outputs", every)
-        outputs = torch.cat([old + 2, torch.full((len(old), 2), 5.0)], 1).requires_grad_()
-        gaps = drift_of(outputs, recorded)
-        gaps.sum().backward()
-        assert gaps.tolist() == pytest.approx([4.0] * len(old))
-        assert outputs.grad is not None
-        assert outputs.grad[:, 2:].abs().max() == 0
-        assert outputs.grad[:, :2] == pytest.approx(torch.full((len(old), 2), 2.0))
-
-
-def test_samples_of_a_later_task_hold_the_outputs_that_came_with_it(blobs: Any) -> None:
-    learner: Any = _learner(drift=0.3)
-    for labels in (["a", "b"], ["c", "d"], ["e"]):
-        learner.learn(*blobs(labels), epochs=1)
-    known = (~learner.store["outputs"].isnan()).sum(1)
-    assert known.tolist() == [(2, 4, 5)[task] for task in learner.store["task"].tolist()]
+def test_drift_leaves_outputs_free_that_have_no_record() -> None:
+    """Models that were saved while grown outputs were not recorded have NaN there: no gradient, and no part in K_i."""
+    recorded = torch.tensor([[1.0, 2.0, torch.nan, torch.nan]])
+    outputs = torch.tensor([[3.0, 4.0, 5.0, 5.0]], requires_grad=True)
+    gaps = drift_of(outputs, recorded)
+    gaps.sum().backward()
+    assert gaps.tolist() == [4.0]
+    assert outputs.grad is not None
+    assert outputs.grad.tolist() == [[2.0, 2.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize("name", ["derpp", "pdcl", "pdcl-s"])

@@ -1,7 +1,7 @@
 """What is held to a tolerance: the loss of stored samples, the drift of their outputs, or both.
 
 Drift is the squared distance of a sample's outputs from those recorded when it was stored, averaged over outputs. An
-output that the network did not have then is recorded as NaN and doesn't count: new classes are free to learn.
+output without a record (NaN) does not count.
 """
 
 from __future__ import annotations

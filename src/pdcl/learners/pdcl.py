@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-import torch
-
 from pdcl.core.alternation import usual_partition
 from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.core.report import Report
@@ -276,13 +274,6 @@ class PDCL(Rehearsal):
             )
         if ended.promises is not None:
             self.emit(PromisesJudged(task, ended.promises.as_json()))
-
-    def grown(self, before: int) -> None:
-        """Stored samples have no record of the new outputs: drift leaves those free to learn."""
-        if "outputs" in self.held.columns:
-            recorded = self.held["outputs"]
-            more = recorded.new_full((len(recorded), self.output_width() - before, *recorded.shape[2:]), torch.nan)
-            self.held.widen("outputs", more, self.generator)
 
     def agree_on(self, task: int, tolerance: Any) -> None:
         if tolerance is not None:
