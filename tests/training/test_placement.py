@@ -1,0 +1,57 @@
+"""Devices and precision without an accelerator: on `meta`, where no value can be read, and under autocast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from pdcl.learners.catalog import method
+from pdcl.streams.catalog import load
+from pdcl.training.batches import batches
+from pdcl.training.placement import LOOK_EVERY
+
+
+@pytest.fixture(autouse=True)
+def single() -> Any:
+    torch.set_default_dtype(torch.float32)
+
+
+def stepped(name: str, steps: int, **options: Any) -> Any:
+    """A learner after so many steps of its first task."""
+    stream = load("synthetic", tasks=2, size=steps * 8)
+    learner = method(name).load()("mlp:16", optimizer="sgd", **options)
+    learner.prepare(stream.spec)
+    task = stream.tasks[0]
+    learner.begin(task, steps)
+    for batch in batches(task.data, 0, 8, torch.arange(8 * steps), learner.place):
+        learner.step(batch)
+    return learner
+
+
+@pytest.mark.parametrize(("name", "options"), [("finetune", {}), ("er", {"memory": 40}), ("pdcl", {"memory": 40})])
+def test_steps_between_two_looks_need_no_value_of_the_device(name: str, options: dict[str, Any]) -> None:
+    """A tensor on `meta` has no values: reading one is an error, as the look itself shows."""
+    learner = stepped(name, LOOK_EVERY - 1, device="meta", **options)
+    assert {parameter.device.type for parameter in learner.model.parameters()} == {"meta"}
+    with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
+        stepped(name, LOOK_EVERY, device="meta", **options)
+
+
+def test_memory_lives_on_the_device_of_the_learner() -> None:
+    held = stepped("er", LOOK_EVERY - 1, device="meta", memory=40).held
+    assert {held[name].device.type for name in ("x", "y")} == {"meta"}
+
+
+@pytest.mark.parametrize("name", ["er", "pdcl"])
+def test_autocast_lowers_the_forward_pass_alone(name: str) -> None:
+    seen = []
+    learner = stepped(name, 4, memory=40, precision="bfloat16")
+    learner.model.register_forward_hook(lambda *args: seen.append(args[2].dtype))
+    task = load("synthetic", tasks=2, size=32).tasks[0]
+    batch = next(batches(task.data, 0, 8, torch.arange(32), learner.place))
+    step = learner.step(batch)
+    assert seen == [torch.bfloat16]
+    assert step.losses.dtype == torch.float32
+    assert {parameter.dtype for parameter in learner.model.parameters()} == {torch.float32}
