@@ -87,6 +87,15 @@ def test_two_seeds_never_blow_up_an_axis(tmp_path, fake_run):
     assert all(abs(end - start) < 1e-9 for (_, start), (_, end) in bars)
 
 
+def test_methods_at_one_size_of_memory_stand_beside_each_other(tmp_path, fake_run):
+    for place, method in enumerate(("er", "gss", "pdcl")):
+        for seed in range(3):
+            fake_run(tmp_path, 0.8 + place / 100, seed=seed, method=method)
+    axes = versus_memory(main_runs(scan(tmp_path)), "accuracy").axes[0]
+    assert len({float(line.get_xdata()[0]) for line in axes.lines}) == 3
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["100"]
+
+
 def test_a_method_far_behind_is_a_note_and_the_rest_fill_the_axis():
     lines = {"er": [88, 90], "pdcl": [91, 93], "ring": [89, 92], "agem": [20, 30]}
     assert far_behind(lines) == ["agem"]

@@ -31,16 +31,31 @@ def versus_memory(groups: Sequence[Group], metric: str) -> Any:
 def memory_panel(axes: Any, groups: Sequence[Group], metric: str, places: Mapping[str, int]) -> None:
     """The lines of one panel; a method looks the same in every panel that is given the same places."""
     sizes = sorted({int(member.first.memory or 0) for member in groups if sized(member)})
+    if len(sizes) == 1:
+        _side_by_side(axes, groups, metric, places)
+        return
     for label, place in places.items():
         own = sorted((g for g in groups if g.label == label and sized(g)), key=lambda g: g.first.memory or 0)
         if own:
             _line(axes, [float(g.first.memory or 0) for g in own], own, metric, label, place)
         elif level := next((g for g in groups if g.label == label), None):
             axes.axhline(100 * level.estimate(METRICS[metric])[0], label=label, **{**look(place), "marker": None})
-    if len(sizes) > 1:
+    if sizes:
         axes.set_xscale("log")
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
+    limit(axes, _by_label(groups, metric), metric)
+
+
+def _side_by_side(axes: Any, groups: Sequence[Group], metric: str, places: Mapping[str, int]) -> None:
+    """One size of memory: methods beside each other, or all of them would lie on one line."""
+    for label, place in places.items():
+        own = [member for member in groups if member.label == label]
+        _line(axes, [float(place)] * len(own), own, metric, label, place)
+    size = next(member.first.memory for member in groups if sized(member))
+    axes.set_xticks([(len(places) - 1) / 2], [str(size)])
+    axes.set_xlim(-0.8, len(places) - 0.2)
+    axes.grid(axis="x", visible=False)
     limit(axes, _by_label(groups, metric), metric)
 
 
