@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from pdcl.reports.figures.limits import far_behind
 from pdcl.reports.figures.runs import tight_right_loose, zeta
 from pdcl.reports.figures.selecting import main_runs, partitioned_by_dual
 from pdcl.reports.figures.style import save
-from pdcl.reports.figures.sweeps import amount, varied, versus_memory
+from pdcl.reports.figures.sweeps import amount, of_shared_seeds, varied, versus_memory
 
 PLOTS = (
     "zeta",
@@ -85,6 +86,16 @@ def test_two_seeds_never_blow_up_an_axis(tmp_path, fake_run):
     # Student's interval for these two runs is ± 64 points.
     bars = [segment for line in made.axes[0].collections for segment in line.get_segments()]
     assert all(abs(end - start) < 1e-9 for (_, start), (_, end) in bars)
+
+
+def test_an_ablation_shows_the_seeds_that_all_its_values_have(tmp_path, fake_run):
+    for seed in range(3):
+        fake_run(tmp_path, 0.8 + seed / 10, seed=seed, options={"tolerance": 0.1})
+    fake_run(tmp_path, 0.81, seed=0, options={"tolerance": 0.2})
+    (line,) = varied(scan(tmp_path), "tolerance")
+    assert {value: member.seeds for value, member in of_shared_seeds(line).items()} == {0.1: [0], 0.2: [0]}
+    apart = {0.1: line[0.1], 0.3: replace(line[0.2], rows=(replace(line[0.2].first, seed=9),))}
+    assert of_shared_seeds(apart) == apart
 
 
 def test_methods_at_one_size_of_memory_stand_beside_each_other(tmp_path, fake_run):

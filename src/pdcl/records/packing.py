@@ -23,7 +23,7 @@ from pdcl.records.writing import dumps
 from pdcl.storage.disk import reported, write_whole
 
 # Of each task; enough to draw λ over time.
-DUAL_STEPS = 20
+DUAL_STEPS = 12
 LARGEST = 64 * 2**20
 TEXTS = (schema.CONFIG, schema.RESULT)
 
@@ -82,7 +82,7 @@ def _packed(run: Path, extra: Mapping[str, bytes]) -> str:
 
 
 def thinned(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Events without training steps, and with at most 20 dual steps of each task, the last among them."""
+    """Events without training steps, and with at most 12 dual steps of each task, the last among them."""
     waiting: list[dict[str, Any]] = []
     for event in events:
         if event.get("event") == "duals_moved" and (not waiting or waiting[0]["task"] == event["task"]):
@@ -101,14 +101,14 @@ def _some(moved: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _rounded(event: dict[str, Any]) -> dict[str, Any]:
-    """Five significant digits: more can't be seen in a figure or table."""
+    """Four significant digits and no time: more can't be seen in a figure or table."""
 
     def short(value: Any) -> Any:
         if isinstance(value, list):
             return [short(each) for each in value]
-        return float(f"{value:.5g}") if isinstance(value, float) else value
+        return float(f"{value:.4g}") if isinstance(value, float) else value
 
-    return {name: short(value) for name, value in event.items()}
+    return {name: short(value) for name, value in event.items() if name != "time"}
 
 
 def _read(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:

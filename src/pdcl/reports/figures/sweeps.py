@@ -6,6 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pdcl.records import Group, Row, group
@@ -61,7 +62,7 @@ def _side_by_side(axes: Any, groups: Sequence[Group], metric: str, places: Mappi
 
 def ablation(rows: Sequence[Row], option: str, symbol: str) -> Any | None:
     """Accuracy and forgetting against one option of one method, or None where no method varies it."""
-    lines = [line for line in varied(rows, option) if len(line) > 1]
+    lines = [of_shared_seeds(line) for line in varied(rows, option) if len(line) > 1]
     if not lines:
         return None
     with figure(width=1.9, columns=2) as (made, panels):
@@ -74,6 +75,15 @@ def ablation(rows: Sequence[Row], option: str, symbol: str) -> Any | None:
             limit(axes, _by_label([member for line in lines for member in line.values()], metric, whole=True), metric)
         made.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return made
+
+
+def of_shared_seeds(line: dict[float, Group]) -> dict[float, Group]:
+    """The runs of seeds that every value has: others would make a difference of seeds look like one of the option."""
+    shared = set.intersection(*({*member.seeds} for member in line.values()))
+    if not shared:
+        return line
+    kept = {value: tuple(row for row in member.rows if row.seed in shared) for value, member in line.items()}
+    return {value: replace(line[value], rows=rows) for value, rows in kept.items()}
 
 
 def _ticks(axes: Any, values: list[float], logarithmic: bool) -> None:

@@ -100,7 +100,7 @@ def _projection(runs: Runs) -> str:
 
 mnist, Adam. *Task-IL* lets a model choose between the two classes of a task only: 50 % is chance. At the printed rate
 agem's network has lost even those, so this is no mere bias to new classes: steps of that size undo what was learned.
-The margin of replay over projections is thus partly the setting's."""
+What a tenth of the rate does is the part `projection`: where agem gains there, its loss is partly the setting's."""
     head = "| method | rate | accuracy % | task-IL % | a task just learned % | seeds |\n|---|---|---:|---:|---:|---:|"
     return "\n".join([text, "", head, *lines])
 
