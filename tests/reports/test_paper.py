@@ -60,6 +60,24 @@ def test_a_claim_holds_fails_or_stays_undecided_as_the_paired_interval_says(stud
     assert finding(speech, study.directory).verdict == NOT_RUN
 
 
+def test_few_settings_and_few_seeds_leave_claims_about_all_settings_undecided(study, tmp_path, fake_run) -> None:
+    every, er = (
+        "Primal-dual methods have the highest accuracy in almost all settings",
+        "In some settings no method is clearly better than er",
+    )
+    study("er", 0.80)
+    study("pdcl", 0.802, spread=0.004)
+    assert finding(every, study.directory).verdict == finding(er, study.directory).verdict == UNDECIDED
+    for memory in (200, 1000):
+        study("er", 0.80, memory=memory)
+        study("pdcl", 0.82, memory=memory)
+    assert finding(every, study.directory).verdict == HELD
+    setting = {"stream": "mnist", "preset": "tamed", "memory": 500, "seed": 4}
+    for method, accuracy in (("er", 0.80), ("pdcl", 0.79)):
+        fake_run(study.directory, accuracy, method=method, label=method, **setting)
+    assert finding(er, study.directory).verdict == HELD
+
+
 def test_less_forgetting_counts_for_a_claim_about_forgetting(study) -> None:
     study("er", 0.80, forgetting=0.3)
     study("pdcl0", 0.80, forgetting=0.1)

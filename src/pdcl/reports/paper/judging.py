@@ -27,6 +27,8 @@ SIZE = 500
 MARGIN = 1.0
 # ε of the paper, and of our parts `epsilon` and `epsilon-mnist` its tightest, nearest and loosest.
 EPSILONS = {"organa": (0.005, (0.015, 0.15), 1.5), "mnist": (0.0005, (0.0015, 0.015), 0.5)}
+# Fewer settings decide nothing about almost all of them; with fewer seeds, not to be told apart says little.
+FEWEST_SETTINGS, FEWEST_SEEDS = 3, 5
 ROBUST = {"clip": 0.9, "uniform_share": 0.5, "balance": True}
 
 
@@ -46,7 +48,10 @@ def robust_beats(other: str, runs: Runs) -> Finding:
 
 
 def among_settings(name: str, runs: Runs) -> Finding:
-    """Held if our best method has the best mean in at least four of five settings, not held below half."""
+    """Held if our best method has the best mean in at least four of five settings, not held below half.
+
+    Undecided with fewer than three settings.
+    """
     wins = []
     for stream, memory in runs.settings():
         means = {label: _mean(metric(runs.find(stream, label, memory), name)) for label in (*BASELINES, *OURS)}
@@ -59,12 +64,13 @@ def among_settings(name: str, runs: Runs) -> Finding:
         return ABSENT
     share = 100 * sum(wins) / len(wins)
     verdict = HELD if share >= 80 else NOT_HELD if share < 50 else UNDECIDED
+    verdict = verdict if len(wins) >= FEWEST_SETTINGS else UNDECIDED
     return Finding(verdict, share, n=len(wins), unit=f"% of {len(wins)} settings")
 
 
 def er_unbeaten(runs: Runs) -> Finding:
-    """Held if in some setting no method is above er beyond its interval."""
-    unbeaten, known = 0, 0
+    """Held if in some setting with five seeds no method is above er beyond its interval."""
+    unbeaten, known, enough = 0, 0, 0
     for stream, memory in runs.settings():
         er = metric(runs.find(stream, "er", memory), "mean_accuracy")
         found = [
@@ -73,8 +79,10 @@ def er_unbeaten(runs: Runs) -> Finding:
         decided = [each for each in found if each.n > 1]
         if decided:
             known += 1
-            unbeaten += all(each.verdict != HELD for each in decided)
-    verdict = HELD if unbeaten else NOT_HELD
+            seeded = min(each.n for each in decided) >= FEWEST_SEEDS
+            enough += seeded
+            unbeaten += seeded and all(each.verdict != HELD for each in decided)
+    verdict = UNDECIDED if not enough else HELD if unbeaten else NOT_HELD
     return Finding(verdict, unbeaten, n=known, unit=f"of {known} settings") if known else ABSENT
 
 
