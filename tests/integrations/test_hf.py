@@ -1,6 +1,9 @@
 """Limits in Hugging Face's Trainer: the plain Trainer without them, the core's duals with them."""
 
 import json
+import multiprocessing
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -16,7 +19,9 @@ from hf_models import LENGTH, TOKENS, arguments, llama, sequences, weights  # no
 import pdcl  # noqa: E402
 from pdcl.core.objective import OBJECTIVES, Objective  # noqa: E402
 from pdcl.errors import Diverged, LimitBroken, UsageError  # noqa: E402
+from pdcl.integrations import hf_checkpoints  # noqa: E402
 from pdcl.integrations.hf import ConstrainedTrainer  # noqa: E402
+from pdcl.storage.disk import write_whole  # noqa: E402
 
 FROZEN = {"dual": "frozen"}
 # Every past sample at every step, a dual step after each: nothing is drawn.
@@ -211,6 +216,42 @@ def test_interrupted_and_resumed_it_ends_where_it_would_have(tmp_path):
     states = [list(trainer.optimizer.state_dict()["state"].values()) for trainer in (whole, again)]
     assert all(torch.equal(a[key], b[key]) for a, b in zip(*states, strict=True) for key in a)
     assert str(whole.promises) == str(again.promises)
+
+
+LIMITS = {"one": (sequences(60, 1, 5), "1.01x"), "points": (sequences(60, 1, 6), "+1pt")}
+SAVING = {"max_steps": 12, "save_strategy": "steps", "save_steps": 3}
+
+
+class Kill(transformers.TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 8:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def until_killed(place, saving):
+    """Train in a process of its own, until SIGKILL ends it: after step 8, or while checkpoint-9 is saved."""
+    trainer = trained(llama(dropout=0.2), place, LIMITS, {"dual_steps": 6}, start=False, **SAVING)
+    if saving:
+        hf_checkpoints.write_whole = lambda path, content: (
+            write_whole(path, content) if "checkpoint-9" not in str(path) else os.kill(os.getpid(), signal.SIGKILL)
+        )
+    else:
+        trainer.add_callback(Kill())
+    trainer.train()
+
+
+@pytest.mark.parametrize("saving", [False, True])
+def test_killed_and_resumed_it_ends_where_it_would_have(saving, tmp_path):
+    process = multiprocessing.get_context("spawn").Process(target=until_killed, args=(tmp_path / "part", saving))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert (tmp_path / "part" / "checkpoint-9").exists() == saving
+    again = trained(llama(dropout=0.2), tmp_path / "part", LIMITS, {"dual_steps": 6}, resume=True, **SAVING)
+    whole = trained(llama(dropout=0.2), tmp_path / "whole", LIMITS, {"dual_steps": 6}, **SAVING)
+    assert torch.equal(weights(whole.model), weights(again.model))
+    assert str(whole.promises) == str(again.promises)
+    assert torch.equal(whole.constraints.core.history[-1], again.constraints.core.history[-1])
 
 
 def test_a_second_training_keeps_the_reference_of_the_first(skilled, tmp_path):

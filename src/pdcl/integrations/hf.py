@@ -13,21 +13,19 @@ the plain Trainer's. Trainer fetches batches ahead, so what is replayed is drawn
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 from transformers import Trainer, TrainerCallback
 
 from pdcl.errors import Diverged, UsageError
 from pdcl.integrations.hf_capabilities import Rows, prepared, read_capabilities
+from pdcl.integrations.hf_checkpoints import last_whole, read_state, write_state
 from pdcl.integrations.hf_constraints import Constraints, Replay
 from pdcl.integrations.hf_outputs import Reader
 from pdcl.integrations.hf_promises import judge
 from pdcl.promises.table import Promises
 
-STATE = "pdcl.pt"
 if TYPE_CHECKING:
     from transformers import Trainer as Base
 else:
@@ -64,8 +62,10 @@ class Constrained(Base):  # type: ignore[misc]
         """What became of the limits, on samples that training never saw; None before the end of `train`."""
         return self.constraints.promises
 
-    def train(self, *args: Any, **kwargs: Any) -> Any:
-        found = super().train(*args, **kwargs)
+    def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = last_whole(self.args.output_dir) or True
+        found = super().train(resume_from_checkpoint, *args, **kwargs)
         if self.promises is not None:
             self.promises.warn(stacklevel=2)
         return found
@@ -114,16 +114,13 @@ class Constrained(Base):  # type: ignore[misc]
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
-        torch.save(self.constraints.state_dict(), Path(output_dir) / STATE)
+        write_state(output_dir, self.constraints.state_dict())
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None:
             return
-        place = Path(checkpoint) / STATE
-        if not place.is_file():
-            raise UsageError(f"{checkpoint} has no {STATE}: it was saved without limits, or with save_only_model")
-        self.constraints.load_state_dict(torch.load(place, weights_only=True), checkpoint)
+        self.constraints.load_state_dict(read_state(checkpoint), checkpoint)
         self._resumed = True
 
 

@@ -1,7 +1,8 @@
 """New classes for a network that has none: its last layer widens, and what was learned stays learned.
 
 New outputs start at one constant b, with zero weights. A past sample with outputs z then loses at most
-log(1 + m eᵇ / Σ_j e^{z_j}) more, for m new classes; b is set so that this is half a percent of the mean loss.
+log(1 + m eᵇ / Σ_j e^{z_j}) more, for m new classes; b is set so that this is half a percent of the mean loss,
+or of 0.001 where the mean loss is below.
 Where a sample may have several labels b is 0: whether a stored sample has a new one isn't known, and costs it nothing.
 """
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 GROWN_LOSS = 0.005
-SMALLEST_LOSS = 1e-5
+# Of a memorised task the loss is next to nothing: outputs that start by it are out of reach of a small learning rate.
+SMALLEST_LOSS = 1e-3
 LOWEST = -30.0
 PROBE = 1000
 
