@@ -45,6 +45,8 @@ def key_of(features: str, name: str, seed: int, scenario: str = "") -> str:
 class Results:
     """What is measured so far: one JSON object a line, found by its `key`."""
 
+    calibration = CALIBRATION
+
     def __init__(self, place: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
         self.file = place / "results.jsonl"
@@ -81,7 +83,7 @@ class Results:
 
     def references(self, features: str) -> list[float]:
         """r_k of every task."""
-        found = [self.measure(features, "even", seed, "reference")["errors"] for seed in CALIBRATION]
+        found = [self.measure(features, "even", seed, "reference")["errors"] for seed in self.calibration]
         return [statistics.mean(errors) for errors in zip(*found, strict=True)]
 
 
@@ -108,13 +110,13 @@ def main() -> None:
                 results.measure(features, "pdcl", seed, scenario, each)
 
 
-def table(results: Results, features: str, seeds: range) -> str:
+def table(results: Results, features: str, seeds: range, free: tuple[str, ...] = FREE) -> str:
     """Accuracy with Student's interval, error right after learning, and for each scenario the limits kept."""
     limits = scenarios(results.references(features))
     heads = [f"{name}: kept, worst excess" for name in limits]
     columns = ["method", "seeds", "mean accuracy %", "right after learning %", *heads, "CPU s"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for name in (*FREE, *(f"pdcl, {scenario}" for scenario in limits)):
+    for name in (*free, *(f"pdcl, {scenario}" for scenario in limits)):
         title, _, own = name.partition(", ")
         keys = [key_of(features, title, seed, own) for seed in seeds]
         rows = [results.rows[key] for key in keys if key in results.rows]

@@ -40,7 +40,7 @@ def minilm(texts: Sequence[str]) -> Features:
     """(n, 384) features of all-MiniLM-L6-v2: the mean over a text's tokens of the last layer, at length one."""
     import torch
 
-    tokenizer, model = _encoder()
+    tokenizer, model = encoder()
     # Texts of like length together: padding costs as much as text.
     order = np.argsort([len(text) for text in texts], kind="stable")
     found = np.empty((len(texts), model.config.hidden_size), dtype=np.float32)
@@ -57,7 +57,7 @@ def minilm(texts: Sequence[str]) -> Features:
     return found
 
 
-def _encoder() -> tuple[Any, Any]:
+def encoder() -> tuple[Any, Any]:
     """The tokenizer and the network, from files that come with their package; nothing is downloaded."""
     place = _directory()
     for name, checksum in WEIGHTS.items():
