@@ -35,6 +35,7 @@ METHODS = ("untrained", "plain", "pdcl", "mixed", "anchor")
 def main() -> None:
     settings = read_settings()
     settings.out.mkdir(parents=True, exist_ok=True)
+    check_settings(settings)
     place = settings.out / "results.json"
     results = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     texts = Texts(settings)
@@ -63,6 +64,19 @@ def read_settings() -> argparse.Namespace:
     settings = parser.parse_args()
     torch.set_num_threads(settings.threads)
     return settings
+
+
+def check_settings(settings: argparse.Namespace) -> None:
+    """Results of other settings must not stand in one table with these."""
+    place = settings.out / "settings.json"
+    own = {name: value for name, value in vars(settings).items() if name not in ("out", "methods", "threads")}
+    held = json.loads(place.read_text(encoding="utf-8")) if place.exists() else own
+    for name, value in own.items():
+        if held.get(name) != value:
+            raise SystemExit(
+                f"{settings.out} holds a run with --{name} {held.get(name)}, not {value}: take another --out"
+            )
+    place.write_text(json.dumps(own), encoding="utf-8")
 
 
 # Model and texts.

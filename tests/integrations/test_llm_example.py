@@ -54,6 +54,9 @@ def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatc
     for chosen in (["--methods", "untrained", "plain"], []):
         monkeypatch.setattr(sys, "argv", [*call, *chosen])
         runpy.run_path(str(ROOT / "examples/llm.py"), run_name="__main__")
+    monkeypatch.setattr(sys, "argv", [*call, "--steps", "6"])
+    with pytest.raises(SystemExit, match="with --steps 5, not 6: take another --out"):
+        runpy.run_path(str(ROOT / "examples/llm.py"), run_name="__main__")
     results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
     assert list(results) == ["untrained", "plain", "pdcl", "mixed", "anchor"]
     assert results["pdcl"]["duals"]
