@@ -114,7 +114,7 @@ class Faults:
         self.count = 0
         self.fail_at: int | None = None
         self.error: Callable[[], BaseException] = Crash
-        for name in ("write", "sync", "move", "sync_directory", "remove_tree"):
+        for name in ("write", "link", "sync", "move", "sync_directory", "remove_tree"):
             monkeypatch.setattr(disk, name, self._wrap(getattr(disk, name), name))
 
     def _wrap(self, real: Callable[..., Any], name: str) -> Callable[..., Any]:

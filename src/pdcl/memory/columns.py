@@ -184,8 +184,7 @@ class Sequences:
         return rows + self.values.numel() * self.values.element_size()
 
     def state(self, name: str, size: int) -> dict[str, Tensor]:
-        held = self.used(size)
-        return {name + VALUES: held.values, name + LENGTHS: held.lengths}
+        return leaf_state(name, self.used(size))
 
 
 Column: TypeAlias = Rows | Sequences
@@ -193,6 +192,11 @@ Column: TypeAlias = Rows | Sequences
 
 def column_for(rows: Leaf, device: torch.device) -> Column:
     return Sequences(rows, device) if isinstance(rows, Ragged) else Rows(rows, device)
+
+
+def leaf_state(name: str, leaf: Leaf) -> dict[str, Tensor]:
+    """A leaf as the tensors that a state has for it; `saved_leaves` puts them together again."""
+    return {name + VALUES: leaf.values, name + LENGTHS: leaf.lengths} if isinstance(leaf, Ragged) else {name: leaf}
 
 
 def saved_leaves(saved: dict[str, Any]) -> dict[str, Leaf]:

@@ -18,6 +18,7 @@ from pdcl.errors import UsageError
 from pdcl.memory.bound import parse_bound
 from pdcl.memory.columns import Column, Rows, Sequences, column_for, saved_leaves
 from pdcl.memory.journal import Journal
+from pdcl.memory.origins import Origins, is_by_row
 from pdcl.memory.reservoir import Reservoir
 from pdcl.memory.ring import Ring
 from pdcl.trees import Leaf, Tree, flatten, length, take, unflatten
@@ -43,6 +44,8 @@ class Memory:
         self.reservoir = Reservoir()
         self._ring: Ring | None = None
         self._journal: Journal | None = None
+        self.origins: Origins | None = None
+        self.rows_left_out = False
 
     def __len__(self) -> int:
         return self.size
@@ -130,6 +133,8 @@ class Memory:
             column.reserve(size, self.capacity)
         if self._journal is not None:
             self._journal.overwritten(self._tensors(), slots)
+        if self.origins is not None:
+            self.origins.written(slots, size)
         for name, leaf in leaves.items():
             self.columns[name].write(slots, leaf)  # type: ignore[arg-type]
         self.size = size
@@ -149,6 +154,8 @@ class Memory:
 
     def keep(self, slots: Tensor) -> None:
         """Keep only these rows, in this order."""
+        if self.origins is not None:
+            self.origins.kept(slots)
         if self._journal is not None:
             self._journal.kept(self._tensors(), slots.to(self.device))
         for column in self.columns.values():
@@ -294,7 +301,7 @@ class Memory:
         self.columns = {name: column for name, column, _ in before.rest["columns"]}
         self.size, self._samples, self._ring = before.size, before.rest["samples"], before.rest["ring"]
         self.reservoir.load_state_dict(before.rest["reservoir"])
-        self._journal = None
+        self._journal = self.origins = None
 
     def release(self) -> None:
         """What happened since the snapshot stays."""
@@ -303,7 +310,8 @@ class Memory:
     def state_dict(self) -> dict[str, Any]:
         columns: dict[str, Tensor] = {}
         for name, column in self.columns.items():
-            columns |= column.state(name, self.size)
+            if not (self.rows_left_out and is_by_row(name)):
+                columns |= column.state(name, self.size)
         return {
             "columns": columns,
             "ring": {} if self._ring is None else self._ring.state_dict(),

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pdcl.errors import PdclError, StateError
+from pdcl.memory.origins import rows_left_out
+from pdcl.records.row_chain import RowChain, rows_of
 from pdcl.storage.disk import own_directory, reported
 from pdcl.storage.serialize import BadState, as_parts, from_parts
-from pdcl.storage.vault import Vault
+from pdcl.storage.vault import PartGone, Vault
 from pdcl.training.loop import Loop
 
 NAME = "checkpoint"
+ROWS = "rows"
 APART = {"network.safetensors": "learner/network"}
 # What a damaged or foreign state makes the code that takes it over raise.
 UNFIT = (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError, AssertionError, OverflowError)
@@ -37,14 +40,41 @@ class Checkpoint:
             loop.load_state_dict(self.state["loop"])
 
 
-def write(run: Path, loop: Loop, events: int, cost: dict[str, float]) -> None:
-    """Save the loop and its learner, unless its weights are no longer finite."""
+def write(run: Path, loop: Loop, events: int, cost: dict[str, float], chain: RowChain | None = None) -> None:
+    """Save the loop and its learner, unless its weights are no longer finite.
+
+    chain: what the checkpoints of this run wrote before, so that of a large memory only new rows are written.
+    """
     loop.learner.check_finite()
-    state = {"learner": loop.learner.state_dict(), "loop": loop.state_dict()}
     about = {"events": events, "cost": cost, "stream": loop.stream.name, "tasks": loop.position.task}
     with reported(run / NAME):
         own_directory(run / NAME)
-    Vault(run / NAME, "checkpoint").write(as_parts(state, APART), about)
+    chain = chain or RowChain()
+    try:
+        _write(run, loop, about, chain)
+    except PartGone:
+        chain.forget()
+        _write(run, loop, about, chain)
+    except BaseException:
+        chain.forget()
+        raise
+
+
+def _write(run: Path, loop: Loop, about: dict[str, Any], chain: RowChain) -> None:
+    memory, vault = loop.learner.store, Vault(run / NAME, "checkpoint")
+    plan = chain.plan(memory)
+    if plan is None or memory is None:
+        vault.write(as_parts({"learner": loop.learner.state_dict(), "loop": loop.state_dict()}, APART), about)
+        return
+    with rows_left_out(memory):
+        learner = loop.learner.state_dict()
+    # Under another name, so that no reader takes these columns for all.
+    others = learner["memory"].pop("columns")
+    order = list(memory.columns)
+    rows = {"links": plan.links, "others": others, "order": order}
+    parts = as_parts({"learner": learner, "loop": loop.state_dict(), ROWS: rows}, APART)
+    vault.write({**plan.parts, **parts}, about, kept=plan.kept)
+    plan.written()
 
 
 def read(run: Path) -> Checkpoint | None:
@@ -54,7 +84,7 @@ def read(run: Path) -> Checkpoint | None:
         return None
     held = vault.read()
     with fitting(held.place):
-        state, about = from_parts(held.parts), held.about
+        state, about = _whole(from_parts(held.parts), held.parts), held.about
         if not 0 <= int(about["events"]) < 2**62:
             raise ValueError(f"its events end at {about['events']}")
         return Checkpoint(
@@ -64,6 +94,18 @@ def read(run: Path) -> Checkpoint | None:
             held.instead_of,
             held.place,
         )
+
+
+def _whole(state: dict[str, Any], parts: Mapping[str, bytes]) -> dict[str, Any]:
+    """The state with the rows of memory that were written apart."""
+    if ROWS not in state:
+        return state
+    rows = state.pop(ROWS)
+    columns = {**rows_of(rows["links"], parts), **rows["others"]}
+    place = rows["order"].index
+    in_order = sorted(columns, key=lambda name: place(name.partition(":")[0]))
+    state["learner"]["memory"]["columns"] = {name: columns[name] for name in in_order}
+    return state
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Self
 from pdcl.errors import Interrupted, UsageError
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
+from pdcl.records.row_chain import RowChain
 from pdcl.running.result import Clock
 from pdcl.running.signals import Signals
 from pdcl.training.loop import Loop
@@ -49,12 +50,13 @@ class Keeper:
         self, record: Record, pace: Pace, clock: Clock, signals: Signals, now: Callable[[], float] = time.perf_counter
     ) -> None:
         self.record, self.pace, self.clock, self.signals, self.now = record, pace, clock, signals, now
+        self.chain = RowChain()
         self._steps, self._last = 0, now()
 
     def __call__(self, loop: Loop) -> None:
         self._steps += 1
         if loop.position.step == 0 or self.signals.caught is not None or self._is_due():
-            checkpoint.write(self.record.path, loop, self.record.position, self.clock.cost())
+            checkpoint.write(self.record.path, loop, self.record.position, self.clock.cost(), self.chain)
             self._steps, self._last = 0, self.now()
         if self.signals.caught is not None:
             self._stop(self.signals.caught)

@@ -9,6 +9,7 @@ from pdcl.errors import Interrupted
 from pdcl.ranks import Ranks
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
+from pdcl.records.row_chain import RowChain
 from pdcl.running.checkpointing import Pace
 from pdcl.running.result import Clock
 from pdcl.running.signals import Signals
@@ -24,6 +25,7 @@ class JointKeeper:
 
     def __init__(self, record: Record | None, pace: Pace, clock: Clock, signals: Signals, ranks: Ranks) -> None:
         self.record, self.pace, self.clock, self.signals, self.ranks = record, pace, clock, signals, ranks
+        self.chain = RowChain()
         self._ask_every = min(ASK_EVERY, pace.steps or ASK_EVERY)
         self._steps, self._last = 0, time.perf_counter()
 
@@ -47,6 +49,6 @@ class JointKeeper:
     def _save(self, loop: Loop) -> None:
         loop.synchronise()
         if self.record is not None:
-            checkpoint.write(self.record.path, loop, self.record.position, self.clock.cost())
+            checkpoint.write(self.record.path, loop, self.record.position, self.clock.cost(), self.chain)
         self.ranks.wait()
         self._steps, self._last = 0, time.perf_counter()

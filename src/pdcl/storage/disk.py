@@ -78,6 +78,11 @@ def move(old: Path, new: Path) -> None:
     os.replace(old, new)
 
 
+def link(old: Path, new: Path) -> None:
+    """Give a file that is never written again a second name."""
+    os.link(old, new, follow_symlinks=False)
+
+
 def sync_directory(path: Path) -> None:
     """Make renames within a directory last. Systems that can't open a directory do so by themselves."""
     with suppress(OSError, AttributeError):

@@ -3,6 +3,8 @@
 A new state is written beside the old one, read back, and put in place by one rename to `.ready`; only then do its
 files take the places of the old ones, which move to `previous/`. From that rename on a reader takes each part from
 `.ready`, or from its final place where it has moved already, so a crash at any point leaves the old state or the new.
+
+A part that is the same in the new state isn't written again: it gets a second name (a hard link).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -35,6 +37,12 @@ _LARGEST_MANIFEST = 2**20
 # How long a reader tries while a writer writes all the time.
 PATIENCE_SECONDS = 30.0
 T = TypeVar("T")
+# A part's bytes, or how they are made when it is their turn to be written.
+Content = bytes | Callable[[], bytes]
+
+
+class PartGone(Exception):
+    """A part that a new state should have taken over isn't there, or can't get a second name."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +61,15 @@ class Vault:
     def __init__(self, path: str | Path, kind: str) -> None:
         self.path, self.kind = Path(path), kind
 
-    def write(self, parts: Mapping[str, bytes], about: Mapping[str, Any], amend: bool = False) -> None:
+    def write(
+        self, parts: Mapping[str, Content], about: Mapping[str, Any], amend: bool = False, kept: Collection[str] = ()
+    ) -> None:
         """Put a new state in place; the one before it goes to `previous/`.
 
-        amend: it takes the place of the one before it, and what lies in `previous/` stays.
+        amend: it takes the place of the one before it, and what lies in `previous/` stays. kept: parts of the state
+        before it that are parts of this one too; raises PartGone where one of them can't be taken over.
         """
-        self._put(parts, {**about, **({AMENDS: True} if amend else {})})
+        self._put(parts, {**about, **({AMENDS: True} if amend else {})}, kept)
         try:
             disk.sync_directory(self.path)
             self._settle()
@@ -69,7 +80,7 @@ class Vault:
                 self.path,
             ) from error
 
-    def _put(self, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
+    def _put(self, parts: Mapping[str, Content], about: Mapping[str, Any], kept: Collection[str]) -> None:
         """Up to the one rename that makes the new state the one that readers get."""
         fresh = self.path / NEXT
         with disk.reported(self.path):
@@ -78,17 +89,32 @@ class Vault:
             try:
                 disk.remove_tree(fresh)
                 fresh.mkdir()
-                manifest = json_bytes(_manifest(self.kind, parts, about))
-                for name, content in {**parts, MANIFEST: manifest}.items():
-                    disk.write(fresh / name, content)
+                described = self._taken_over(fresh, kept)
+                for name, content in parts.items():
+                    described[name] = _written(fresh / name, content)
+                disk.write(fresh / MANIFEST, json_bytes(_manifest(self.kind, described, about)))
                 disk.sync(fresh / name for name in [*parts, MANIFEST])
-                self._read_back(fresh)
+                self._read_back(fresh, parts)
                 disk.sync_directory(fresh)
                 disk.move(fresh, self.path / READY)
             except BaseException:
                 with suppress(OSError):
                     disk.remove_tree(fresh)
                 raise
+
+    def _taken_over(self, fresh: Path, kept: Collection[str]) -> dict[str, dict[str, Any]]:
+        """What the manifest says of parts that are the same as in the state before, which get a second name."""
+        if not kept:
+            return {}
+        try:
+            known = self._manifest(self.path / MANIFEST)["parts"]
+            for name in kept:
+                disk.link(self.path / name, fresh / name)
+                if (fresh / name).lstat().st_size != known[name]["bytes"]:
+                    raise PartGone(f"{self.path / name} has another size than it was written with")
+            return {name: known[name] for name in kept}
+        except (OSError, KeyError, TypeError, StateError) as error:
+            raise PartGone(str(error)) from error
 
     def read(self, fall_back: bool = True) -> Held:
         """The newest state that is whole. Beside a writer: the state before it or after it, never one in between."""
@@ -149,9 +175,12 @@ class Vault:
             parts[name] = _checked(found[0], about)
         return Held(parts, manifest["about"], places[0])
 
-    def _read_back(self, fresh: Path) -> None:
+    def _read_back(self, fresh: Path, names: Collection[str]) -> None:
+        """One by one: together they may be larger than memory. Parts that were taken over were read back before."""
         try:
-            self._verified([fresh])
+            described = self._manifest(fresh / MANIFEST)["parts"]
+            for name in names:
+                _checked(fresh / name, described[name])
         except Damaged as error:
             raise StateError(f"the disk gives back other bytes than were written: {error}", fresh) from error
 
@@ -209,10 +238,14 @@ class Vault:
                 disk.move(self.path / name, old / name)
 
 
-def _manifest(kind: str, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, Any]:
-    described = {
-        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)} for name, content in parts.items()
-    }
+def _written(path: Path, content: Content) -> dict[str, Any]:
+    """What the manifest says of a part, after writing it."""
+    found = content() if callable(content) else content
+    disk.write(path, found)
+    return {"sha256": hashlib.sha256(found).hexdigest(), "bytes": len(found)}
+
+
+def _manifest(kind: str, described: dict[str, dict[str, Any]], about: Mapping[str, Any]) -> dict[str, Any]:
     return {"format": FORMAT, "kind": kind, "parts": described, "about": dict(about), "versions": versions()}
 
 
