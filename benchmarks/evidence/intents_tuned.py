@@ -138,7 +138,7 @@ class Tuned(Results):
             options |= tuned(seed)
         if title == "pdcl":
             # A look at all of memory costs as much as many steps: fewer looks, each at fewer samples.
-            said = [f"{100 * limit:.2f}%" for limit in limits]
+            said = [f"{100 * min(1.0, limit):.2f}%" for limit in limits]
             options["tolerance"] = {task.name: each for task, each in zip(found.tasks, said, strict=True)}
             options |= {"dual_steps": 12, "slack_samples": 128}
         return pdcl.run(found, title, seed=seed, **options)
