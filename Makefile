@@ -56,7 +56,7 @@ test-scale:
 
 .PHONY: scale-tests
 scale-tests: $(VENV)/.installed-scale
-	$(BIN)/python -m pytest tests/scale -p no:cacheprovider
+	$(BIN)/python -m pytest tests/scale -p no:cacheprovider -rs
 
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python tests/fuzzing/fuzz.py $(MUTANTS) $(SEED)
