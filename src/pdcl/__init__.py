@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pdcl.verdict.gate import gate as gate
     from pdcl.verdict.prices import prices as prices
     from pdcl.verdict.rolling_back import rollback as rollback
-    from pdcl.verdict.sample_prices import sample_prices as sample_prices
+    from pdcl.verdict.sample_prices import prices_by_sample as prices_by_sample
     from pdcl.verdict.updating import update as update
 
 _HOMES = {
@@ -63,6 +63,7 @@ _HOMES = {
     "from_tasks": "streams.task_list",
     "gate": "verdict.gate",
     "prices": "verdict.prices",
+    "prices_by_sample": "verdict.sample_prices",
     "learner": "running.by_name",
     "load": "running.load",
     "register": "learners.catalog",
@@ -70,7 +71,6 @@ _HOMES = {
     "register_stream": "streams.catalog",
     "rollback": "verdict.rolling_back",
     "run": "running.run",
-    "sample_prices": "verdict.sample_prices",
     "split": "streams.class_split",
     "stream": "streams.catalog:load",
     "update": "verdict.updating",

@@ -63,7 +63,7 @@ def found():
     learner.prepare(stream.spec)
     for task in stream.tasks:
         Loop(learner, stream, Schedule(epochs=1500 if task.index == 2 else 50, batch=N)).learn(task)
-    return pdcl.sample_prices(learner, stream)
+    return pdcl.prices_by_sample(learner, stream)
 
 
 def test_sample_prices_are_the_exact_multipliers(found):
@@ -101,8 +101,8 @@ OPTIONS = {"memory": 60, "epochs": 1, "batch": 20, "dual_steps": 20, "tolerance"
 
 def test_a_record_and_a_learner_tell_the_same_sample_prices(tmp_path, capsys):
     result = pdcl.run("synthetic", "pdcl-s", out=tmp_path, guard=0, witness=0, **OPTIONS)
-    told = pdcl.sample_prices(result.path)
-    assert told.rows == pdcl.sample_prices(result.learner, pdcl.stream("synthetic")).rows
+    told = pdcl.prices_by_sample(result.path)
+    assert told.rows == pdcl.prices_by_sample(result.learner, pdcl.stream("synthetic")).rows
     assert {row.samples for row in told} <= {*result.partitions[-2]}
     assert main(["prices", str(result.path), "--samples", "3"]) == 0
     shown = capsys.readouterr().out
@@ -114,7 +114,7 @@ def test_a_record_and_a_learner_tell_the_same_sample_prices(tmp_path, capsys):
 def test_a_run_with_duals_of_tasks_has_no_sample_prices(tmp_path, capsys):
     result = pdcl.run("synthetic", "pdcl", out=tmp_path, guard=0, witness=0, **OPTIONS)
     with pytest.raises(UsageError, match="pdcl-s"):
-        pdcl.sample_prices(result)
+        pdcl.prices_by_sample(result)
     assert main(["prices", str(result.path), "--samples", "3"]) == 1
     assert "--samples has no effect" in capsys.readouterr().err
     assert main(["prices", str(result.path)]) == 0

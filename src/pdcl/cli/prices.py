@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
     from pdcl.errors import UsageError
     from pdcl.records.reading import read_config
     from pdcl.verdict.prices import prices
-    from pdcl.verdict.sample_prices import sample_prices
+    from pdcl.verdict.sample_prices import prices_by_sample
 
     if asked.samples is not None and asked.samples < 1:
         raise UsageError(f"--samples {asked.samples}: list at least one")
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
     console = Console(highlight=False, soft_wrap=True)
     console.print(str(prices(asked.run)), markup=False)
     if level == "sample":
-        _show(console, sample_prices(asked.run), asked.samples or SHOWN)
+        _show(console, prices_by_sample(asked.run), asked.samples or SHOWN)
     else:
         console.print(f"next: pdcl whatif {asked.run} --task 1 --repeats 3", markup=False)
     return 0

@@ -1,4 +1,4 @@
-"""`pdcl.sample_prices`: what the tolerance of a single stored sample costs (Corollary 1).
+"""`pdcl.prices_by_sample`: what the tolerance of a single stored sample costs (Corollary 1).
 
 With duals per sample the Lagrangian is L_t + Σ_k (1/n_k) Σ_i λ_i (ℓ_i − ε_i), so the multiplier of ℓ_i ≤ ε_i, its
 price, is λ_i / n_k:   loosening ε_i by γ wins at most about γ λ_i / n_k on the current task
@@ -71,7 +71,7 @@ class SamplePrices(Sequence[SamplePrice]):
         return "\n".join([*lines, *(f"    but {doubt}" for doubt in self.doubts)])
 
 
-def sample_prices(run: Result | Learner | str | Path, stream: Stream | None = None) -> SamplePrices:
+def prices_by_sample(run: Result | Learner | str | Path, stream: Stream | None = None) -> SamplePrices:
     """The sample prices of a run of `pdcl-s` (`level="sample"`): a result, its directory, or a learner.
 
     They are those of past samples that memory still holds after the last task; it kept some of the n_k that it had.
