@@ -38,12 +38,11 @@ WITH_LIMITS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("frozen duals", {"dual": "frozen"}, SMALL + LARGE),
     ("base 0", {"base": 0.0}, SMALL),
     ("base 0, start 1", {"base": 0.0, "start": 1.0}, SMALL),
-    ("guard 0", {"guard": 0}, LARGE),
     ("guard 5", {"guard": 5}, LARGE),
     ("guard 20", {"guard": 20}, LARGE),
     ("guard 100", {"guard": 100}, LARGE),
-    ("margin 0", {"dual": "capped:margin=0"}, LARGE),
-    ("margin 1.6", {"dual": "capped:margin=1.6"}, LARGE),
+    ("guard 20, margin 0", {"guard": 20, "dual": "capped:margin=0"}, LARGE),
+    ("guard 20, margin 1.6", {"guard": 20, "dual": "capped:margin=1.6"}, LARGE),
 ]
 
 

@@ -38,6 +38,8 @@ STREAMS: dict[str, tuple[str, dict[str, Any], int, dict[str, Any]]] = {
     "digits": ("digits", {}, 100, VECTORS),
     "mnist": ("mnist", {"per_class": 300}, 300, VECTORS),
     "mnist-2000": ("mnist", {"per_class": 1000}, 2000, VECTORS),
+    "digits-images": ("digits", {}, 100, {}),
+    "mnist-images": ("mnist", {"per_class": 120}, 100, {}),
     "banking77": ("banking77", {}, 770, {}),
     "organa": ("organa", {"per_class": 120}, 100, {}),
     "speech": ("speech", {"per_class": 150}, 150, {}),
