@@ -203,8 +203,11 @@ def draw(rows: Rows, place: Path) -> None:
         for axis, stream in zip(axes[0], streams, strict=True):
             each(axis, rows, stream)
             axis.set_title(stream)
-        axes[0][0].legend(fontsize=7)
-        figure.tight_layout()
+        named = {
+            label: handle for axis in axes[0] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(named.values(), named.keys(), fontsize=7, ncols=len(named), loc="lower center")
+        figure.tight_layout(rect=(0, 0.06, 1, 1))
         figure.savefig(place / name, dpi=150)
 
 
@@ -241,7 +244,8 @@ def _response(axis: Any, rows: Rows, stream: str) -> None:
                 points.append((offset, statistics.mean(own), spread))
         if points:
             x, y, spread = zip(*points, strict=True)
-            axis.errorbar(x, y, spread, marker="o", capsize=3, label=method)
+            style = {"marker": "o"} if method == "pdcl" else {"marker": "s", "linestyle": "--"}
+            axis.errorbar(x, y, spread, capsize=3, label=method, **style)
     axis.set_xlabel("stated limit − reference, points")
     axis.set_ylabel(f"test error of task {middle + 1}, %")
 
