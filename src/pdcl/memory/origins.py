@@ -5,6 +5,13 @@
 >>> origins.written(torch.tensor([2]), 3)
 >>> origins.rows.tolist()
 [0, 3, -1]
+
+Rows that were dropped at the end are a change too:
+
+>>> shorter = Origins(4)
+>>> shorter.kept(torch.tensor([0, 1]))
+>>> shorter.unchanged
+False
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ class Origins:
     """`rows`: for each slot the one that its row had before, −1 where it was written since."""
 
     def __init__(self, size: int) -> None:
-        self.rows = torch.arange(size)
+        self.before, self.rows = size, torch.arange(size)
 
     def written(self, slots: Tensor, size: int) -> None:
         """These slots have new rows; there are `size` rows now."""
@@ -41,7 +48,7 @@ class Origins:
 
     @property
     def unchanged(self) -> bool:
-        return torch.equal(self.rows, torch.arange(len(self.rows)))
+        return torch.equal(self.rows, torch.arange(self.before))
 
 
 def is_by_row(column: str) -> bool:
