@@ -88,6 +88,12 @@ def test_two_seeds_never_blow_up_an_axis(tmp_path, fake_run):
     assert all(abs(end - start) < 1e-9 for (_, start), (_, end) in bars)
 
 
+def test_no_tick_shows_a_formula_as_it_is_typed():
+    made = zeta()
+    made.canvas.draw()
+    assert [tick.get_text() for tick in made.axes[0].get_xticklabels()] == ["1", "10", "100", "1000"]
+
+
 def test_an_ablation_shows_the_seeds_that_all_its_values_have(tmp_path, fake_run):
     for seed in range(3):
         fake_run(tmp_path, 0.8 + seed / 10, seed=seed, options={"tolerance": 0.1})

@@ -159,4 +159,6 @@ def zeta() -> Any:
         axes.axvspan(np.exp((4 + np.sqrt(28)) / 6), 1000, color=COLOURS[0], alpha=0.07, linewidth=0)
         axes.text(70, 0.56, "convex", color=COLOURS[0])
         axes.set(xscale="log", xlabel="samples n", ylabel="ζ(n) = √(ln n / n)", xlim=(1, 1000), ylim=(0, None))
+        # matplotlib writes powers as formulas, which our style shows as they are typed.
+        axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
         return made
