@@ -43,7 +43,7 @@ def draw() -> None:
             axes[1].plot([k, len(MONTHS) - 1], [100 * row[k] + allowed] * 2, color=colour, lw=0.9, ls="--")
         axes[0].set_ylabel("error on that month's parts, %")
         axes[1].legend(title="parts of", title_fontsize=7, loc="upper left")
-        axes[1].text(3, 9, "dashed: the month's limit", ha="right", fontsize=7, color="#57606a")
+        axes[1].text(3, 13, "dashed: the month's limit", ha="right", fontsize=7, color="#57606a")
         save(made, ROOT / "docs" / "images", "months", ["png"])
 
 
