@@ -33,6 +33,7 @@ class Drawn:
 
 def draw(directories: Sequence[Path], out: Path, formats: Sequence[str] | None = None) -> Drawn:
     """Every plot of the paper, once per stream and preset, of the runs in these directories."""
+    _require_matplotlib()
     found = find(directories)
     if not found.rows:
         raise UsageError(f"no finished run in {', '.join(map(str, directories))}; make one with `pdcl run digits pdcl`")
@@ -43,10 +44,7 @@ def draw(directories: Sequence[Path], out: Path, formats: Sequence[str] | None =
 
 def draw_rows(rows: Sequence[Row], out: Path, formats: Sequence[str] | None = None) -> Drawn:
     """The same of these runs alone."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise UsageError("figures need matplotlib: pip install 'pdcl[report]'") from error
+    _require_matplotlib()
     out.mkdir(parents=True, exist_ok=True)
     drawn = Drawn(formats=formats)
     _put(drawn, out, "zeta", runs.zeta, "")
@@ -56,6 +54,13 @@ def draw_rows(rows: Sequence[Row], out: Path, formats: Sequence[str] | None = No
         _setting_figures(drawn, out, suffix, list(members))
     _grids(drawn, out, list(rows))
     return drawn
+
+
+def _require_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise UsageError("figures need matplotlib: pip install 'pdcl[report]'") from error
 
 
 def _setting(row: Row) -> tuple[str, str]:
