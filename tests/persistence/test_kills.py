@@ -82,6 +82,8 @@ def test_real_processes_killed_many_times_end_as_if_they_had_not_been(
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+        if _only(killed) is None:
+            longest *= 1.5  # Killed before there was a record: the machine is busier than it was.
     run = _only(killed)
     assert run is not None
     if not (run / "result.json").exists():
