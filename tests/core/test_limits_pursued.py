@@ -150,3 +150,9 @@ def test_a_limit_out_of_reach_is_told_when_its_dual_is_at_the_cap() -> None:
     assert [each.task for each in core._out_of_reach()] == [0]
     core.slacks = [torch.tensor([-0.2])] * 8
     assert core._out_of_reach() == []
+
+
+def test_an_error_rate_leaves_five_points_more_room_than_it_says_and_a_rise_what_it_says() -> None:
+    assert PrimalDual(10, "5%")._room(0, 0.01) == pytest.approx(0.04 + 0.05)
+    assert PrimalDual(10, "+5pt")._room(0, 0.01) == pytest.approx(0.05)
+    assert PrimalDual(10, 0.5)._room(0, 0.01) == pytest.approx(0.05), "a loss says nothing of errors"
