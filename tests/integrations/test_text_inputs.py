@@ -34,15 +34,19 @@ def tokenizer() -> Any:
     )
 
 
-def adapted(outputs: int = 2) -> Any:
-    """A small transformer, frozen but for LoRA and the classifier."""
+def classifier(outputs: int = 2) -> Any:
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=12, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
         num_labels=outputs, max_position_embeddings=32,
     )  # fmt: skip
+    return transformers.BertForSequenceClassification(config)
+
+
+def adapted(outputs: int = 2) -> Any:
+    """A small transformer, frozen but for LoRA and the classifier."""
     settings = peft.LoraConfig(task_type="SEQ_CLS", r=4, target_modules=["query", "value"])
-    return peft.get_peft_model(transformers.BertForSequenceClassification(config), settings)
+    return peft.get_peft_model(classifier(outputs), settings)
 
 
 def test_texts_with_a_real_tokenizer_and_a_real_transformer() -> None:
@@ -72,6 +76,24 @@ def test_lora_learns_grows_and_is_saved_without_what_is_frozen(tmp_path: Path) -
     found = pdcl.load(tmp_path / "model", network=adapted())
     inputs = tokenized(TEXTS[:8], tokenizer())
     np.testing.assert_allclose(found.predict_proba(inputs), learner.predict_proba(inputs), rtol=1e-6)
+
+
+def test_a_grown_classifier_is_one_that_transformers_can_load(tmp_path: Path) -> None:
+    """Its width stands in three places: the layer, the model's num_labels and the config with the labels' names."""
+    network = classifier()
+    network.config.id2label, network.config.label2id = {0: "card", 1: "cash"}, {"card": 0, "cash": 1}
+    learner = pdcl.learner("pdcl", network, memory=20, lr=0.01)
+    rows = np.asarray(LABELS)
+    for words in (WORDS[:2], WORDS[2:]):
+        chosen = np.isin(rows, words).nonzero()[0]
+        learner.learn(tokenized([TEXTS[k] for k in chosen], tokenizer()), rows[chosen], epochs=1)
+    assert network.config.num_labels == network.num_labels == network.classifier.out_features == 4
+    assert [network.config.id2label[k] for k in range(2)] == ["card", "cash"]
+    inputs = tokenizer()(TEXTS[:8], padding=True, return_tensors="pt")
+    assert network(**inputs, labels=torch.arange(8) % 4).loss.isfinite()
+    network.eval().save_pretrained(tmp_path / "saved")
+    found = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
+    torch.testing.assert_close(found(**inputs).logits, network(**inputs).logits)
 
 
 def test_texts_in_a_hugging_face_dataset_are_refused_with_the_way_out() -> None:

@@ -44,7 +44,22 @@ def widen(model: nn.Module, outputs: int, before: int) -> tuple[str, nn.Linear]:
     new.weight.requires_grad_(old.weight.requires_grad)
     parent, _, attribute = name.rpartition(".")
     setattr(model.get_submodule(parent), attribute, new)
+    _tell_width(model, before, outputs)
     return name, new
+
+
+def _tell_width(model: nn.Module, before: int, outputs: int) -> None:
+    """Networks of transformers write their width down too, twice: `num_labels` of the model and of its config."""
+    for module in model.modules():
+        config: Any = vars(module).get("config")
+        if getattr(config, "num_labels", None) == before:
+            names = dict(getattr(config, "id2label", None) or {})
+            config.num_labels = outputs
+            if names:
+                config.id2label = {**config.id2label, **names}
+                config.label2id = {name: number for number, name in config.id2label.items()}
+        if vars(module).get("num_labels") == before:
+            vars(module)["num_labels"] = outputs
 
 
 def _padded(values: Tensor, rows: int) -> Tensor:
