@@ -41,8 +41,8 @@ STREAMS: dict[str, tuple[str, dict[str, Any], int, dict[str, Any]]] = {
     "digits-images": ("digits", {}, 100, {}),
     "mnist-images": ("mnist", {"per_class": 120}, 100, {}),
     "banking77": ("banking77", {}, 770, {}),
-    "organa": ("organa", {"per_class": 120}, 100, {}),
-    "speech": ("speech", {"per_class": 150}, 150, {}),
+    "organa": ("organa", {"per_class": 60}, 100, {}),
+    "speech": ("speech", {"per_class": 75}, 100, {}),
 }
 LIMITED = ("pdcl", "pdcl0", "pdcl-s")
 RIVALS = ("even", "er", "er-ring", "er-ace", "derpp")

@@ -123,6 +123,9 @@ def test_every_sample_is_as_likely_to_be_a_witness() -> None:
         ((None, None, True, 199, 2), Counts(0, 0)),
         ((None, 5, True, 199, 2), Counts(0, 5)),
         ((None, None, True, 800, 2), Counts(0, 50)),
+        ((None, None, True, 200, 5), Counts(0, 5)),
+        ((None, None, True, 200, 6), Counts(0, 0)),
+        ((None, 4, True, 200, 6), Counts(0, 4)),
         ((None, None, True, 1600, 2), Counts(0, 100)),
         ((None, None, True, 1600, 2, True), Counts(50, 50)),
         ((None, 0, True, 1600, 2, True), Counts(100, 0)),
@@ -190,3 +193,43 @@ def test_rows_say_how_many_errors_went_to_classes_that_came_later() -> None:
         parts.append(split_errors(held["y"][own], said, known, held["wrong"][own] > 0.5))
         assert (row.within, row.taken_by_new) == parts[-1]
     assert sum(part.taken_by_new for part in parts) > 0
+
+
+def test_what_a_new_task_leaves_no_place_for_is_replayed_and_never_a_witness_again() -> None:
+    """An eighth of 200: 25 for one task, 12 each for two, 5 for five; with six tasks fewer than five each: none."""
+    seen: list[list[int]] = []
+    first: list[set[int]] = []
+
+    def watch(learner: pdcl.PDCL) -> None:
+        end = learner.end
+
+        def ending(task: Any) -> None:
+            if task.index == 1:
+                first.append({*learner.core.memory["id"][learner.core.tasks.members].tolist()})
+            end(task)
+            seen.append(of_role(learner, WITNESS, 0).tolist())
+
+        learner.end = ending  # type: ignore[method-assign]
+
+    learner = taught(tasks=6, watch=watch, memory=200, guard=None, witness=None)
+    assert [len(each) for each in seen] == [20, 12, 8, 6, 5, 0], "a task of 200 gives up a tenth at most"
+    assert first[0] >= {*seen[0]} - {*seen[1]}, "replayed while the second task is learned"
+    assert not first[0] & {*seen[1]}
+    assert {*seen[0]} > {*seen[1]} > {*seen[2]}
+    assert not (learner.held["role"] != REPLAY).any()
+    assert len(learner.held) == 200
+
+
+def test_a_group_that_has_witnesses_left_gives_none_to_replay() -> None:
+    x, y = torch.randn(400, 4), torch.arange(400) % 2
+    groups = torch.arange(400) // 5
+    learner = pdcl.PDCL("mlp:8", memory=80, tolerance="+5pt", guard=0, witness=38)
+    for task in range(3):
+        learner.learn(x, y + 2 * task, name=str(task), groups=groups.numpy(), epochs=1)
+    held = learner.held
+    aside = held["role"] == WITNESS
+    assert aside.any()
+    for task in range(3):
+        here = held["task"] == task
+        kinds = [{*held["group"][here & kind].tolist()} for kind in (aside, ~aside)]
+        assert not kinds[0] & kinds[1]

@@ -73,7 +73,7 @@ def test_json_gives_back_the_same_table():
         (row(steered=True), "kept (steered on these)"),
         (row(verdict="undecided", wants=900, steered=True),
          "undecided: 400 samples; about 900 would decide (steered on these)"),
-        (row(verdict="no witnesses", samples=0), "no witnesses"),
+        (row(verdict="no witnesses", samples=0), "undecided: no witnesses; more memory, or witness=, gives some"),
     ],
 )  # fmt: skip
 def test_a_verdict_is_a_sentence(given, says):
@@ -89,7 +89,8 @@ def test_absolute_limits_losses_and_missing_values_have_their_place():
         "task   limit            then     now (witnesses, 90 %)    verdict",
         "a      5%               –         5.0 % (3.0 – 5.5)       kept",
         "b      1.1x →  0.055     0.050    0.052 (0.050 – 0.054)   kept",
-        "c      +2pt             –        –                        no witnesses",
+        "c      +2pt             –        –                        "
+        "undecided: no witnesses; more memory, or witness=, gives some",
     ]
 
 

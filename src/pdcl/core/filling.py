@@ -102,9 +102,24 @@ class Filling:
             return None
         return hold_back(len(data), wanted, generator, groups)
 
+    def release(self) -> None:
+        """Give to replay what a new task leaves no place for among those held back; groups stay on one side."""
+        if not len(self.memory) or not bool((self.memory["role"] != REPLAY).any()):
+            return
+        stay = torch.zeros(len(self.memory), dtype=torch.bool)
+        stay[self._held_back_slots(self._tasks_held())] = True
+        if GROUP in self.memory.columns:
+            group = self.memory[GROUP].cpu()
+            stay |= torch.isin(group, group[stay])
+        free = (self.memory["role"].cpu() != REPLAY) & ~stay
+        self.memory["role"][free.to(self.memory.device)] = REPLAY
+
+    def _tasks_held(self) -> int:
+        return int(self.memory["task"].max()) + 1 if len(self.memory) else 0
+
     def allowed(self, limited: bool) -> Counts:
         """How many guards and witnesses each task may have, the new one included."""
-        held = int(self.memory["task"].max()) + 1 if len(self.memory) else 0
+        held = self._tasks_held()
         choosing = self.choosing or (held > 0 and bool((self.memory["role"] == GUARD).any()))
         return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1, choosing)
 

@@ -1,7 +1,7 @@
 """Samples that are stored and never trained on: guards steer duals, witnesses certify limits.
 
-They are drawn before a task is learned, count within the bound of memory, and stay what they are. A sample's group (a
-patient, a speaker) is on one side only.
+They are drawn before a task is learned and count within the bound of memory. One that later tasks leave no place for is
+given to replay, and is none from then on. A sample's group (a patient, a speaker) is on one side only.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ REPLAY, GUARD, WITNESS = 0, 1, 2
 MOST_OF_TASK = 0.1
 USUAL_SHARE, LARGEST_SHARE = 1 / 8, 1 / 2
 MOST = 400
-# With less memory the few that an eighth allows can't tell a collapse from luck: their places are worth more replayed.
-WITNESSES_FROM, GUARDS_FROM = 200, 1000
+# Fewer can't tell even a collapse from luck: their places are worth more replayed.
+WITNESSES_FROM, GUARDS_FROM, LEAST_WITNESSES = 200, 1000, 5
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,19 @@ def allowed(
     """How many guards and witnesses each of so many tasks may have in memory.
 
     As stated, as long as all of them fit into half of memory. Where nothing is stated (None) and there is a limit to
-    judge, an eighth of memory is divided evenly, from 200 places on. Guards only where a state is chosen by them
-    (`choosing`), from 1000 places on: duals that they steered kept no limit better, and cost the new task points.
+    judge, an eighth of memory is divided evenly, from 200 places on and while each task has at least five. Guards only
+    where a state is chosen by them (`choosing`), from 1000 places on: duals that they steered kept no limit better, and
+    cost the new task points.
     """
     usual_guard = limited and choosing and capacity >= GUARDS_FROM
     usual_witness = limited and capacity >= WITNESSES_FROM
     uses = [usual_guard if guard is None else guard > 0, usual_witness if witness is None else witness > 0]
     kinds = max(1, sum(uses)) * max(1, tasks)
     usual, most = min(MOST, int(USUAL_SHARE * capacity) // kinds), int(LARGEST_SHARE * capacity) // kinds
+    usuals = (usual, usual if usual >= LEAST_WITNESSES else 0)
     found = [
-        usual * used if stated is None else min(stated, most)
-        for stated, used in zip((guard, witness), uses, strict=True)
+        own * used if stated is None else min(stated, most)
+        for stated, used, own in zip((guard, witness), uses, usuals, strict=True)
     ]
     return Counts(*found)
 

@@ -77,6 +77,8 @@ class Promise:
                 what, unit = f"{what} of {self.groups} groups", " groups"
             decide = f"about {_rounded(self.wants)}{unit} would decide" if self.wants else "too near the limit to tell"
             return f"{UNDECIDED}: {self.samples} {what}; {decide}"
+        if self.verdict == NO_WITNESSES:
+            return f"{UNDECIDED}: {NO_WITNESSES}; more memory, or witness=, gives some"
         if self.verdict not in (BROKEN, NOT_LEARNED):
             return self.verdict
         size = f"{self.over:.1f} points" if self.unit == "error" else f"{self.over:.3g}"
