@@ -198,23 +198,23 @@ def test_rows_say_how_many_errors_went_to_classes_that_came_later() -> None:
 def test_what_a_new_task_leaves_no_place_for_is_replayed_and_never_a_witness_again() -> None:
     """An eighth of 200: 25 for one task, 12 each for two, 5 for five; with six tasks fewer than five each: none."""
     seen: list[list[int]] = []
-    first: list[set[int]] = []
+    replayed: list[set[int]] = []
 
     def watch(learner: pdcl.PDCL) -> None:
         end = learner.end
 
         def ending(task: Any) -> None:
-            if task.index == 1:
-                first.append({*learner.core.memory["id"][learner.core.tasks.members].tolist()})
             end(task)
             seen.append(of_role(learner, WITNESS, 0).tolist())
+            replayed.append({*of_role(learner, REPLAY, 0).tolist()})
 
         learner.end = ending  # type: ignore[method-assign]
 
     learner = taught(tasks=6, watch=watch, memory=200, guard=None, witness=None)
     assert [len(each) for each in seen] == [20, 12, 8, 6, 5, 0], "a task of 200 gives up a tenth at most"
-    assert first[0] >= {*seen[0]} - {*seen[1]}, "replayed while the second task is learned"
-    assert not first[0] & {*seen[1]}
+    assert replayed[1] & {*seen[0]}
+    assert replayed[1] & {*seen[0]} <= {*seen[0]} - {*seen[1]}
+    assert replayed[5] & {*seen[4]}
     assert {*seen[0]} > {*seen[1]} > {*seen[2]}
     assert not (learner.held["role"] != REPLAY).any()
     assert len(learner.held) == 200

@@ -13,7 +13,7 @@ from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, HeldBack, allowe
 from pdcl.core.objective import Objective, no_error_rate
 from pdcl.core.refill import Source, chosen_positions, divided, kept_slots
 from pdcl.core.segments import CODES, Segments
-from pdcl.core.sets import Sets
+from pdcl.core.sets import Sets, task_sets
 from pdcl.duality.lagrangian import task_means
 from pdcl.duality.partition_rules import PartitionRule
 from pdcl.duality.selection_rules import SelectionRule
@@ -102,24 +102,9 @@ class Filling:
             return None
         return hold_back(len(data), wanted, generator, groups)
 
-    def release(self) -> None:
-        """Give to replay what a new task leaves no place for among those held back; groups stay on one side."""
-        if not len(self.memory) or not bool((self.memory["role"] != REPLAY).any()):
-            return
-        stay = torch.zeros(len(self.memory), dtype=torch.bool)
-        stay[self._held_back_slots(self._tasks_held())] = True
-        if GROUP in self.memory.columns:
-            group = self.memory[GROUP].cpu()
-            stay |= torch.isin(group, group[stay])
-        free = (self.memory["role"].cpu() != REPLAY) & ~stay
-        self.memory["role"][free.to(self.memory.device)] = REPLAY
-
-    def _tasks_held(self) -> int:
-        return int(self.memory["task"].max()) + 1 if len(self.memory) else 0
-
     def allowed(self, limited: bool) -> Counts:
         """How many guards and witnesses each task may have, the new one included."""
-        held = self._tasks_held()
+        held = int(self.memory["task"].max()) + 1 if len(self.memory) else 0
         choosing = self.choosing or (held > 0 and bool((self.memory["role"] == GUARD).any()))
         return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1, choosing)
 
@@ -149,13 +134,14 @@ class Filling:
             )
         trained = data if aside is None else View(data, aside.trained)
         stay = self._held_back_slots(task)
+        replayed = self._released(past.tasks, stay)
         new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
         capacity = self.memory.capacity - len(stay) - new
-        available = [*past.tasks.counts.tolist(), len(trained)]
+        available = [*replayed.counts.tolist(), len(trained)]
         division = divided(self.partition, past.weights, self.memory.bound, capacity, available)
         labels = self.memory["y"].cpu() if len(self.memory) else torch.zeros(0)
         kept = kept_slots(
-            self.selection, past.tasks, division.counts[:-1], past.duals if past.by_sample else None, labels, generator
+            self.selection, replayed, division.counts[:-1], past.duals if past.by_sample else None, labels, generator
         )
         chosen, shadows = chosen_positions(self.selection, trained, division.counts[-1], past.score, generator)
         if len(self.memory):
@@ -163,6 +149,22 @@ class Filling:
         rows = self._rows(task, data, aside, chosen, shadows, forward, first_id, steady)
         self.memory.replace(torch.cat([kept, stay]), **rows)
         return self._replayed(task + 1), division.note
+
+    def _released(self, replayed: Sets, stay: Tensor) -> Sets:
+        """What is replayed of past tasks, with what was held back and doesn't `stay`: replayed from now on.
+
+        A group that still has some held back gives none.
+        """
+        if not len(self.memory):
+            return replayed
+        role = self.memory["role"]
+        free = role.cpu() != REPLAY
+        free[stay] = False
+        if GROUP in self.memory.columns:
+            group = self.memory[GROUP].cpu()
+            free &= ~torch.isin(group, group[stay])
+        role[free.to(role.device)] = REPLAY
+        return task_sets(self.memory["task"].cpu(), len(replayed.counts), (role.cpu() == REPLAY).nonzero().flatten())
 
     def _replayed(self, tasks: int) -> list[int]:
         """n_k as held: under a bound in bytes long sequences may have left less room than was divided."""

@@ -79,12 +79,8 @@ class PrimalDual(Alternation):
     def hold_back(
         self, data: Source, generator: torch.Generator, forward: Forward, groups: Tensor | None = None
     ) -> Tensor | None:
-        """Draw guards and witnesses of a new task: the positions that may be trained on (None: all).
-
-        Those of past tasks that it leaves no place for are replayed from now on.
-        """
+        """Draw guards and witnesses of a new task: the positions that may be trained on (None: all)."""
         self.filling.allocate(data, forward)
-        self.filling.release()
         self.aside = self.filling.hold_back(data, groups, self.tolerances.stated_any, generator)
         return None if self.aside is None else self.aside.trained
 
