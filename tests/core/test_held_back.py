@@ -126,6 +126,9 @@ def test_every_sample_is_as_likely_to_be_a_witness() -> None:
         ((None, None, True, 200, 5), Counts(0, 5)),
         ((None, None, True, 200, 6), Counts(0, 0)),
         ((None, 4, True, 200, 6), Counts(0, 4)),
+        ((None, None, True, 770, 7, False, 77), Counts(0, 13)),
+        ((None, None, True, 769, 7, False, 77), Counts(0, 0)),
+        ((None, 4, True, 769, 7, False, 77), Counts(0, 4)),
         ((None, None, True, 1600, 2), Counts(0, 100)),
         ((None, None, True, 1600, 2, True), Counts(50, 50)),
         ((None, 0, True, 1600, 2, True), Counts(100, 0)),
@@ -233,3 +236,14 @@ def test_a_group_that_has_witnesses_left_gives_none_to_replay() -> None:
         here = held["task"] == task
         kinds = [{*held["group"][here & kind].tolist()} for kind in (aside, ~aside)]
         assert not kinds[0] & kinds[1]
+
+
+@pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
+def test_many_classes_for_a_memory_leave_no_place_for_witnesses() -> None:
+    """200 places are ten for each of 20 classes: two tasks of ten have witnesses, and with a third there are none."""
+    x, counts = torch.randn(400, 4), []
+    learner = pdcl.PDCL("mlp:8", memory=200, tolerance="+5pt")
+    for task in range(3):
+        learner.learn(x, torch.arange(400) % 10 + 10 * task, name=str(task), epochs=1)
+        counts.append(int((learner.held["role"] == WITNESS).sum()))
+    assert counts == [25, 24, 0]

@@ -97,16 +97,24 @@ class Filling:
 
     def hold_back(self, data: Source, groups: Tensor | None, limited: bool, generator: Generator) -> HeldBack | None:
         """Guards and witnesses of a new task; None where it has none."""
-        wanted = self.allowed(limited)
+        wanted = self._allowed(data, limited)
         if not wanted.guards and not wanted.witnesses:
             return None
         return hold_back(len(data), wanted, generator, groups)
 
-    def allowed(self, limited: bool) -> Counts:
-        """How many guards and witnesses each task may have, the new one included."""
+    def _allowed(self, data: Source, limited: bool) -> Counts:
+        """How many guards and witnesses each task may have, the new one with these data included."""
         held = int(self.memory["task"].max()) + 1 if len(self.memory) else 0
         choosing = self.choosing or (held > 0 and bool((self.memory["role"] == GUARD).any()))
-        return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1, choosing)
+        classes = self._classes(data)
+        return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1, choosing, classes)
+
+    def _classes(self, data: Source) -> int:
+        """How many there are in memory and in these data; 0 where targets are something else."""
+        if data.targets.dim() != 1 or data.targets.is_floating_point():
+            return 0
+        own = data.targets.unique()
+        return len(own if not len(self.memory) else torch.cat([own.cpu(), self.memory["y"].cpu().unique()]).unique())
 
     def reached(self, data: Source, forward: Forward) -> Reached:
         total = len(data)
@@ -133,7 +141,7 @@ class Filling:
                 GROUP, alone(self.memory["id"].cpu() if len(self.memory) else torch.zeros(0).long())
             )
         trained = data if aside is None else View(data, aside.trained)
-        stay = self._held_back_slots(task)
+        stay = self._held_back_slots(task, data)
         replayed = self._released(past.tasks, stay)
         new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
         capacity = self.memory.capacity - len(stay) - new
@@ -172,12 +180,12 @@ class Filling:
         held: list[int] = torch.bincount(owners.cpu(), minlength=tasks).tolist()
         return held
 
-    def _held_back_slots(self, task: int) -> Tensor:
+    def _held_back_slots(self, task: int, data: Source) -> Tensor:
         """Slots of past guards and witnesses that stay."""
         if not len(self.memory):
             return torch.zeros(0, dtype=torch.long)
         role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
-        each = self.allowed(limited=True)
+        each = self._allowed(data, limited=True)
         kinds = ((GUARD, each.guards), (WITNESS, each.witnesses))
         found = [surviving(role, owner, kind, task + 1, most) for kind, most in kinds]
         return torch.cat([torch.zeros(0, dtype=torch.long), *found])

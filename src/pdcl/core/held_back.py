@@ -15,8 +15,9 @@ REPLAY, GUARD, WITNESS = 0, 1, 2
 MOST_OF_TASK = 0.1
 USUAL_SHARE, LARGEST_SHARE = 1 / 8, 1 / 2
 MOST = 400
-# Fewer can't tell even a collapse from luck: their places are worth more replayed.
-WITNESSES_FROM, GUARDS_FROM, LEAST_WITNESSES = 200, 1000, 5
+# Fewer can't tell even a collapse from luck, and where classes have few places each is dear: worth more replayed.
+WITNESSES_FROM, PLACES_A_CLASS, LEAST_WITNESSES = 200, 10, 5
+GUARDS_FROM = 1000
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,18 @@ class Counts:
 
 
 def allowed(
-    guard: int | None, witness: int | None, limited: bool, capacity: int, tasks: int, choosing: bool = False
-) -> Counts:
+    guard: int | None, witness: int | None, limited: bool, capacity: int, tasks: int, choosing: bool = False,
+    classes: int = 0,
+) -> Counts:  # fmt: skip
     """How many guards and witnesses each of so many tasks may have in memory.
 
     As stated, as long as all of them fit into half of memory. Where nothing is stated (None) and there is a limit to
-    judge, an eighth of memory is divided evenly, from 200 places on and while each task has at least five. Guards only
-    where a state is chosen by them (`choosing`), from 1000 places on: duals that they steered kept no limit better, and
-    cost the new task points.
+    judge, an eighth of memory is divided evenly, from 200 places and ten for each class on, and while each task has at
+    least five. Guards only where a state is chosen by them (`choosing`), from 1000 places on: duals that they steered
+    kept no limit better, and cost the new task points.
     """
     usual_guard = limited and choosing and capacity >= GUARDS_FROM
-    usual_witness = limited and capacity >= WITNESSES_FROM
+    usual_witness = limited and capacity >= max(WITNESSES_FROM, PLACES_A_CLASS * classes)
     uses = [usual_guard if guard is None else guard > 0, usual_witness if witness is None else witness > 0]
     kinds = max(1, sum(uses)) * max(1, tasks)
     usual, most = min(MOST, int(USUAL_SHARE * capacity) // kinds), int(LARGEST_SHARE * capacity) // kinds

@@ -67,8 +67,8 @@ class PDCL(Rehearsal):
         None: no bound
     guard: samples of each task that are stored and never trained on, and steer its dual (none; with
         on_violation="feasible", from 1000 places on, a sixteenth of memory for all tasks together)
-    witness: the same, by which its limit is judged (where one is stated, from 200 places on: an
-        eighth of memory or, with guards, a sixteenth, while that is five a task)
+    witness: the same, by which its limit is judged (where one is stated, from 200 places and ten for each class on:
+        an eighth of memory or, with guards, a sixteenth, while that is five a task)
     level: a dual per past task, or per stored sample
     dual: how duals answer slacks: ascent (where limits are losses), capped (where they are error rates), frozen
     estimator: how replayed samples are drawn: dual (if nothing is said), uniform, stratified, whole
