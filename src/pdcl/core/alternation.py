@@ -25,7 +25,7 @@ from pdcl.duality.quantities import drift_of
 from pdcl.duality.rules import not_negative, rule
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
-from pdcl.ranks import ALONE
+from pdcl.ranks import ALONE, Ranks
 from pdcl.trees import cat
 
 SAMPLE_TOLERANCE = 1.1
@@ -91,7 +91,7 @@ class Alternation:
         self.goal, self.place = objective, torch.device(device)
         self.generator = generator or torch.Generator().manual_seed(0)
         self.memory = memory if isinstance(memory, Memory) else Memory(memory, self.place)
-        self.ranks = ALONE
+        self.ranks, self.forward_shares = ALONE, False
         self.always_replays = self.slack.from_batches
         self.filling = Filling(
             self.memory, objective, self.place, self.selection, self.partition, self.constrain.records_outputs, guard,
@@ -103,6 +103,12 @@ class Alternation:
         self.last_duals: list[float] = []
         self.aside: HeldBack | None = None
         self.begin(0, 1)
+
+    def spread_over(self, ranks: Ranks, forward_shares: bool = False) -> None:
+        """Train with these ranks from now on. forward_shares: what `measure` is given divides its samples itself."""
+        if not ranks.alone and self.slack.from_batches:
+            raise UsageError("slack='batch' needs all replayed losses in one process; use slack='memory'")
+        self.ranks, self.forward_shares = ranks, forward_shares
 
     # A task begins.
 
@@ -307,7 +313,7 @@ class Alternation:
                 rows[0] = self.compared(outputs, self.memory.read("y", slots), self.in_error[owners])
             return rows.double().cpu()
 
-        return self.ranks.spread(read)
+        return read if self.forward_shares else self.ranks.spread(read)
 
     def _outputs_of(self, slots: Tensor, forward: Forward) -> Tensor:
         if self.in_order and slots is self.tasks.members:

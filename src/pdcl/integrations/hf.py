@@ -13,17 +13,19 @@ the plain Trainer's. Trainer fetches batches ahead, so what is replayed is drawn
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 from transformers import Trainer, TrainerCallback
 
-from pdcl.errors import Diverged, UsageError
+from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Rows, prepared, read_capabilities
 from pdcl.integrations.hf_checkpoints import last_whole, read_state, write_state
 from pdcl.integrations.hf_constraints import Constraints, Replay
 from pdcl.integrations.hf_outputs import Reader
 from pdcl.integrations.hf_promises import judge
+from pdcl.integrations.hf_ranks import FiniteLosses, ranks_of
 from pdcl.promises.table import Promises
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ else:
 class Constrained(Base):  # type: ignore[misc]
     """Put before a Trainer class. capabilities: name → (dataset, limit); samples are held back, the rest is replayed.
 
-    replay: samples replayed beside a batch; as many as a batch has, if nothing is said. constraints: options of
+    replay: samples replayed beside a batch of all ranks; as many as it has, if nothing is said. constraints: options of
     `pdcl.PrimalDual`, such as {"base": 1, "dual_steps": 60, "guard": 200}. All other arguments are the Trainer's.
     Limits in points are shares of wrong unmasked tokens, others are in loss: the mean over a sample's unmasked tokens.
     """
@@ -46,14 +48,15 @@ class Constrained(Base):  # type: ignore[misc]
     ) -> None:  # fmt: skip
         stated = read_capabilities(capabilities)
         super().__init__(*args, **kwargs)
-        if self.args.world_size > 1 or self.args.n_gpu > 1:
-            raise UsageError("limits are pursued in one process on one device; set CUDA_VISIBLE_DEVICES to one GPU")
-        self._replay_size = self.args.per_device_train_batch_size if replay is None else replay
+        self._ranks = ranks_of(self)
+        usual = self.args.per_device_train_batch_size * self._ranks.world
+        self._replay_size = usual if replay is None else replay
         if self._replay_size < 1:
             raise UsageError(f"replay={replay} must be at least 1: without replay no limit is pursued")
         ready = [prepared(each, self) for each in stated]
-        self.constraints = Constraints(ready, self.args.seed, constraints or {})
-        self._reader = Reader(self, Rows([self.get_test_dataloader(each.dataset) for each in ready]))
+        self.constraints = Constraints(ready, self.args.seed, constraints or {}, self._ranks)
+        rows = Rows([self.get_test_dataloader(each.dataset) for each in ready])
+        self._reader, self._finite = Reader(self, rows, self._ranks), FiniteLosses(self._ranks)
         self._share, self._resumed = 1.0, False
         self.add_callback(_Borders(self))
 
@@ -66,7 +69,7 @@ class Constrained(Base):  # type: ignore[misc]
         if resume_from_checkpoint is True:
             resume_from_checkpoint = last_whole(self.args.output_dir) or True
         found = super().train(resume_from_checkpoint, *args, **kwargs)
-        if self.promises is not None:
+        if self.promises is not None and self._ranks.first:
             self.promises.warn(stacklevel=2)
         return found
 
@@ -74,11 +77,13 @@ class Constrained(Base):  # type: ignore[misc]
         replay = self.constraints.draw(self._replay_size)
         self._share = 1.0 if replay is None else replay.share
         try:
-            loss = super().training_step(model, inputs, num_items_in_batch) / self._share
+            # Gradients are summed over ranks once, after the last pass of a step.
+            with nullcontext() if replay is None else self.accelerator.no_sync(model):
+                loss = super().training_step(model, inputs, num_items_in_batch) / self._share
         finally:
             self._share = 1.0
         losses = None if replay is None else self._replay(model, replay)
-        self._check(loss, losses)
+        self._finite.check(loss, losses, self.accelerator.sync_gradients, self.state.global_step)
         self.constraints.note(loss, replay, losses)
         return loss  # type: ignore[no-any-return]
 
@@ -97,16 +102,8 @@ class Constrained(Base):  # type: ignore[misc]
         self.accelerator.backward(total / self.current_gradient_accumulation_steps)
         return losses.detach()
 
-    def _check(self, loss: Tensor, losses: Tensor | None) -> None:
-        for whose, each in (("the new data", loss), ("what is replayed", losses)):
-            if each is not None and not bool(each.isfinite().all()):
-                step = self.state.global_step
-                raise Diverged(
-                    f"the loss on {whose} isn't finite after step {step}; weights are as then: lower the rate"
-                )
-
     def look(self, numbers: Tensor) -> Tensor:
-        """Loss and error now of samples of the capabilities, numbered through: [n, 2]."""
+        """Loss and error now of samples of the capabilities, numbered through: [n, 2]. Every rank must look."""
         return self._reader.look(self.model, numbers)
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
@@ -114,7 +111,14 @@ class Constrained(Base):  # type: ignore[misc]
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
-        write_state(output_dir, self.constraints.state_dict())
+        state = self.constraints.state_dict()
+        if self.args.should_save:
+            write_state(output_dir, state)
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        super()._save_rng_state(output_dir)
+        # Every rank writes a file. The one that says that a checkpoint is whole comes after all of them.
+        self._ranks.wait()
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)

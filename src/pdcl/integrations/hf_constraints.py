@@ -22,6 +22,7 @@ from pdcl.duality.tolerance import describe
 from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Capability, Positions
 from pdcl.promises.table import Promises
+from pdcl.ranks import ALONE, Ranks
 
 # Numbers of samples to their losses and errors now, [n, 2].
 Look = Callable[[Tensor], Tensor]
@@ -44,8 +45,10 @@ class Replay:
 class Constraints:
     """options: of `pdcl.PrimalDual`, over `DEFAULTS`."""
 
-    def __init__(self, capabilities: Sequence[Capability], seed: int, options: dict[str, Any]) -> None:
-        self.capabilities = list(capabilities)
+    def __init__(
+        self, capabilities: Sequence[Capability], seed: int, options: dict[str, Any], ranks: Ranks = ALONE
+    ) -> None:
+        self.capabilities, self.ranks = list(capabilities), ranks
         total = sum(map(len, capabilities))
         self.core = PrimalDual(
             # A bound that no count of held-back samples reaches: everything is kept, as a number each.
@@ -55,6 +58,8 @@ class Constraints:
             generator=torch.Generator().manual_seed(seed),
             **{**DEFAULTS, "partition": "uniform", **options},
         )
+        self.core.spread_over(ranks, forward_shares=True)
+        ranks.check_agreement("capabilities", torch.tensor(list(self._of().encode())))
         self.promises: Promises | None = None
         self._new: list[Tensor] = []
         self._replayed: list[tuple[Drawn, Tensor]] = []
@@ -83,13 +88,20 @@ class Constraints:
     # A step.
 
     def draw(self, m: int) -> Replay | None:
-        """What to replay beside a batch of the new data; None: nothing."""
+        """What to replay beside a batch of the new data, of m samples this rank's part; None: nothing."""
         drawn = self.core.draw(m)
         if drawn is None:
             return None
-        weights = self.core.weights(1, drawn)
+        mine = self._part_of(drawn)
+        weights = self.core.weights(1, mine, self.ranks.world)
         assert weights is not None
-        return Replay(self.core.memory.read("x", drawn.slots), weights[1:], float(weights[0]), drawn)
+        return Replay(self.core.memory.read("x", mine.slots), weights[1:], float(weights[0]), mine)
+
+    def _part_of(self, drawn: Drawn) -> Drawn:
+        """This rank's part; of fewer samples than ranks all, since gradients are waited for from every rank."""
+        if len(drawn.slots) < self.ranks.world:
+            return Drawn(drawn.slots, drawn.weights / self.ranks.world)
+        return drawn.part_of(self.ranks)
 
     def note(self, loss: Tensor, replay: Replay | None, losses: Tensor | None) -> None:
         """A batch of the new data gave `loss`, what was replayed beside it `losses`."""
@@ -105,7 +117,7 @@ class Constraints:
             drawn = Drawn(torch.cat([part.slots for part in parts]), torch.cat([part.weights for part in parts], 1))
         new = torch.cat(self._new).mean().view(1)
         terms = torch.cat([new, *(losses.to(new) for _, losses in self._replayed)])
-        self.core.observe(torch.zeros(1, dtype=torch.long), terms, 1, drawn)
+        self.core.observe(torch.zeros(self.ranks.world, dtype=torch.long), terms, 1, drawn)
         self._new, self._replayed = [], []
         if self.core.due():
             self.core.measure(look)
@@ -122,8 +134,15 @@ class Constraints:
             f"slack/{k}": v for k, v in zip(names, slacks, strict=True)
         }
 
+    def check_agreement(self) -> None:
+        """Raise RanksDisagree unless duals and the next draw are the same on all ranks."""
+        self.ranks.check_agreement("duals", self.core.duals.values, self.core.generator.get_state())
+
     def state_dict(self) -> dict[str, Any]:
+        """What any number of ranks can take over. Every rank must ask for it."""
         core = self.core
+        core.synchronise()
+        self.check_agreement()
         return {"of": self._of(), "memory": core.memory.state_dict(), "core": core.state_dict(),
                 "generator": core.generator.get_state()}  # fmt: skip
 

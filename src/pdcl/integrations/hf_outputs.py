@@ -15,6 +15,7 @@ from torch import Tensor
 from pdcl.core.objective import OBJECTIVES, Objective
 from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Rows
+from pdcl.ranks import ALONE, Ranks
 
 LABELS = "labels"
 
@@ -35,8 +36,9 @@ FUSED = Objective(
 class Reader:
     """Runs a trainer's model on samples of the capabilities, and says by what its outputs are judged."""
 
-    def __init__(self, trainer: Any, rows: Rows) -> None:
+    def __init__(self, trainer: Any, rows: Rows, ranks: Ranks = ALONE) -> None:
         self.rows, self.prepare, self.args = rows, trainer._prepare_inputs, trainer.args
+        self.ranks = ranks
         self.shifts, self.fused = trainer._loss_shifts_labels, _has_fused_head(type(trainer))
 
     def __call__(self, model: Any, numbers: Tensor) -> tuple[Objective, Any, Tensor]:
@@ -59,19 +61,24 @@ class Reader:
         """Loss and error of each sample in eval mode, [n, 2].
 
         A collator may mask at random: it starts from the same seed at every look, so that changes are the model's.
+        Batches are those of one process, dealt out to the ranks; every rank gets all values, so every rank must look.
         """
         found, was = torch.zeros(len(numbers), 2, dtype=torch.float64), model.training
         owners = self.rows.owners(numbers)
         model.eval()
         with torch.random.fork_rng([self.args.device] if self.args.device.type == "cuda" else []):
-            for k in owners.unique():
-                for part in (owners == k).nonzero().flatten().split(self.args.eval_batch_size):
-                    torch.manual_seed(self.args.seed)
-                    goal, outputs, targets = self(model, numbers[part])
-                    each = goal.loss(outputs, targets), goal.error(outputs, targets)
-                    found[part] = torch.stack(each, 1).double().cpu()
+            for part in self._batches(owners)[self.ranks.rank :: self.ranks.world]:
+                torch.manual_seed(self.args.seed)
+                goal, outputs, targets = self(model, numbers[part])
+                each = goal.loss(outputs, targets), goal.error(outputs, targets)
+                found[part] = torch.stack(each, 1).double().cpu()
         model.train(was)
-        return found
+        return self.ranks.sum(found)
+
+    def _batches(self, owners: Tensor) -> list[Tensor]:
+        """Places in `owners`, each batch of one capability."""
+        places = [(owners == k).nonzero().flatten() for k in owners.unique()]
+        return [part for each in places for part in each.split(self.args.eval_batch_size)]
 
 
 def _objective(logits: Tensor, labels: Tensor) -> Objective:

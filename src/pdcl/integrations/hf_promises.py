@@ -26,6 +26,7 @@ def judge(constraints: Constraints, look: Look, model: Any) -> Promises:
         now = look(memory.read("x", slots))[:, int(limit.unit == "error")] if len(slots) else then
         clip = usual_clip(getattr(model, "config", None))
         questions.append(Question(each.name, limit, now.numpy(), then.numpy(), steered=steered, clip=clip))
+    constraints.check_agreement()
     constraints.promises = judge(questions)
     return constraints.promises
 

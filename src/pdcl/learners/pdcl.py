@@ -194,10 +194,8 @@ class PDCL(Rehearsal):
         self.core.always_replays |= self.batch_statistics
 
     def spread_over(self, ranks: Ranks) -> None:
-        if not ranks.alone and self.rules["slack"].from_batches:
-            raise UsageError(f"slack={self.slack!r} needs all replayed losses in one process; use slack='memory'")
         super().spread_over(ranks)
-        self.core.ranks = ranks
+        self.core.spread_over(ranks)
 
     def synchronise(self) -> None:
         self.core.synchronise()

@@ -1,0 +1,97 @@
+"""What `test_hf_ranks` starts with torchrun: small trainings at a global batch of 8, each rank's end in a file.
+
+    torchrun --nproc-per-node 2 hf_on_ranks.py FOLDER NAME [NAME …]
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hf_models import arguments, llama, sequences, weights
+
+from pdcl.errors import PdclError
+from pdcl.integrations.hf import ConstrainedTrainer
+
+WORLD, RANK, BATCH = int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"]), 8
+ALL = {"guard": 0, "witness": 0, "estimator": "whole", "normalise": False, "base": 1.0}
+LIMITS = {"one": (sequences(60, 1, 5, masked=True), "0.7x"), "other": (sequences(45, 1, 6), "0.9x"), "points": (sequences(45, 1, 7), "+1pt")}
+SAVING = {"save_strategy": "steps", "save_steps": 3}
+# Options of the limits, the Trainer's arguments, and arguments of its own; under each name one training.
+TRAININGS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "drawn": ({}, SAVING, {}),
+    # 5 batches an epoch: the last step of an epoch has one batch where others have two.
+    "accumulated": ({}, {"gradient_accumulation_steps": 2}, {}),
+    "whole": (ALL, {"gradient_accumulation_steps": 3}, {}),
+    "few": ({"base": 1.0}, {}, {"replay": 1}),
+    "dropout": ({}, {"optim": "adamw_torch", **SAVING}, {}),
+}
+
+
+class Kill(transformers.TrainerCallback):
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 8 and RANK == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Poison(transformers.TrainerCallback):
+    """The second rank's new samples give NaN after step 3, the first rank's don't."""
+
+    def __init__(self, trainer: Any) -> None:
+        self.trainer, self.usual = trainer, trainer.compute_loss
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 3 and RANK == 1:
+            self.trainer.compute_loss = lambda *given, **more: torch.nan * self.usual(*given, **more)
+
+
+def made(name: str, place: Path) -> Any:
+    options, more, own = TRAININGS[name]
+    usual = {"optim": "sgd", "learning_rate": 0.3, "max_grad_norm": 1.0, "max_steps": 12, "eval_on_start": False}
+    args = arguments(place, **{**usual, "per_device_train_batch_size": BATCH // WORLD, **more})
+    model = llama(dropout=0.2 if name == "dropout" else 0.0).double()
+    dual = {"dual": "ascent:lr=0.5", "dual_steps": None, "primal_steps": 2}
+    data = sequences(40, 2, 1, masked=True)
+    return ConstrainedTrainer(
+        model=model, args=args, train_dataset=data, capabilities=LIMITS, constraints={**dual, **options}, **own
+    )
+
+
+def trained(word: str, folder: Path) -> dict[str, Any]:
+    """word: a name, or `name@folder` to go on from that folder's newest checkpoint."""
+    name, _, source = word.partition("@")
+    name, _, ending = name.partition(":")
+    trainer = made(name, Path(source) if source else folder / name)
+    if ending:
+        trainer.add_callback(Kill() if ending == "kill" else Poison(trainer))
+    error = ""
+    try:
+        trainer.train(resume_from_checkpoint=True if source else None)
+    except PdclError as raised:
+        error = str(raised)
+    core = trainer.constraints.core
+    return {
+        "weights": weights(trainer.model),
+        "duals": torch.stack([*core.history, core.duals.values.sum(0)]),
+        "slacks": torch.stack(core.slacks) if core.slacks else torch.zeros(0),
+        "losses": torch.tensor([entry["loss"] for entry in trainer.state.log_history if "loss" in entry]),
+        "promises": str(trainer.promises),
+        "error": error,
+        "step": trainer.state.global_step,
+    }
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    folder = Path(sys.argv[1])
+    for word in sys.argv[2:]:
+        torch.save(trained(word, folder), folder / f"{word.partition('@')[0]}-{RANK}.pt")
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
