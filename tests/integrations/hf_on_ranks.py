@@ -22,7 +22,11 @@ from pdcl.integrations.hf import ConstrainedTrainer
 
 WORLD, RANK, BATCH = int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"]), 8
 ALL = {"guard": 0, "witness": 0, "estimator": "whole", "normalise": False, "base": 1.0}
-LIMITS = {"one": (sequences(60, 1, 5, masked=True), "0.7x"), "other": (sequences(45, 1, 6), "0.9x"), "points": (sequences(45, 1, 7), "+1pt")}
+LIMITS = {
+    "one": (sequences(60, 1, 5, masked=True), "0.7x"),
+    "other": (sequences(45, 1, 6), "0.5x"),
+    "points": (sequences(45, 1, 7), "+1pt"),
+}
 SAVING = {"save_strategy": "steps", "save_steps": 3}
 # Options of the limits, the Trainer's arguments, and arguments of its own; under each name one training.
 TRAININGS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
@@ -31,6 +35,7 @@ TRAININGS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "accumulated": ({}, {"gradient_accumulation_steps": 2}, {}),
     "whole": (ALL, {"gradient_accumulation_steps": 3}, {}),
     "few": ({"base": 1.0}, {}, {"replay": 1}),
+    "lora": ({"base": 1.0}, {}, {}),
     "dropout": ({}, {"optim": "adamw_torch", **SAVING}, {}),
 }
 
@@ -52,16 +57,39 @@ class Poison(transformers.TrainerCallback):
             self.trainer.compute_loss = lambda *given, **more: torch.nan * self.usual(*given, **more)
 
 
+DUAL = {"dual": "ascent:lr=0.5", "dual_steps": None, "primal_steps": 2}
+USUAL = {"optim": "sgd", "learning_rate": 0.3, "max_grad_norm": 1.0, "max_steps": 12}
+
+
 def made(name: str, place: Path) -> Any:
+    if name == "sft":
+        return sft(place)
     options, more, own = TRAININGS[name]
-    usual = {"optim": "sgd", "learning_rate": 0.3, "max_grad_norm": 1.0, "max_steps": 12, "eval_on_start": False}
-    args = arguments(place, **{**usual, "per_device_train_batch_size": BATCH // WORLD, **more})
+    args = arguments(place, **{**USUAL, "per_device_train_batch_size": BATCH // WORLD, **more})
     model = llama(dropout=0.2 if name == "dropout" else 0.0).double()
-    dual = {"dual": "ascent:lr=0.5", "dual_steps": None, "primal_steps": 2}
+    if name == "lora":
+        import peft
+
+        model = peft.get_peft_model(model, peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"])).double()
     data = sequences(40, 2, 1, masked=True)
     return ConstrainedTrainer(
-        model=model, args=args, train_dataset=data, capabilities=LIMITS, constraints={**dual, **options}, **own
+        model=model, args=args, train_dataset=data, capabilities=LIMITS, constraints={**DUAL, **options}, **own
     )
+
+
+def sft(place: Path) -> Any:
+    """TRL's SFTTrainer on texts of unequal length."""
+    import trl
+    from test_hf_sft import ConstrainedSFTTrainer, texts, tokenizer
+
+    args = trl.SFTConfig(
+        output_dir=str(place), per_device_train_batch_size=BATCH // WORLD, gradient_accumulation_steps=2, use_cpu=True,
+        bf16=False, report_to=[], save_strategy="no", disable_tqdm=True, logging_steps=1, **USUAL,
+    )  # fmt: skip
+    return ConstrainedSFTTrainer(
+        model=llama().double(), args=args, train_dataset=texts(40, 2), processing_class=tokenizer(),
+        capabilities={"alphabet": (texts(60, 1), "0.7x"), "other": (texts(40, 3), "0.5x")}, constraints=DUAL,
+    )  # fmt: skip
 
 
 def trained(word: str, folder: Path) -> dict[str, Any]:
