@@ -48,7 +48,7 @@ test-integrations:
 	@$(MAKE) --no-print-directory run-integrations VENV=.venv-avalanche SET=avalanche TESTS=tests/avalanche
 
 run-integrations: $(VENV)/.installed-$(SET)
-	PDCL_INTEGRATIONS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m pytest $(TESTS) -n $(JOBS)
+	PDCL_INTEGRATIONS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m pytest $(TESTS) -n $(JOBS) --dist loadgroup
 
 # Ray brings packages that nothing else here needs, so it has its own environment.
 test-scale:

@@ -1,6 +1,6 @@
 """What `test_hf_ranks` starts with torchrun: small trainings at a global batch of 8, each rank's end in a file.
 
-    torchrun --nproc-per-node 2 hf_on_ranks.py FOLDER NAME [NAME …]
+torchrun --nproc-per-node 2 hf_on_ranks.py FOLDER NAME [NAME …]
 """
 
 from __future__ import annotations
@@ -40,10 +40,16 @@ TRAININGS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 }
 
 
-class Kill(transformers.TrainerCallback):
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == 8 and RANK == 1:
+def kill_while_saving(trainer: Any) -> None:
+    """SIGKILL for the second rank once it should write its part of checkpoint-9."""
+    usual = trainer._save_rng_state
+
+    def save(place: str) -> None:
+        if RANK == 1 and trainer.state.global_step == 9:
             os.kill(os.getpid(), signal.SIGKILL)
+        usual(place)
+
+    trainer._save_rng_state = save
 
 
 class Poison(transformers.TrainerCallback):
@@ -97,8 +103,10 @@ def trained(word: str, folder: Path) -> dict[str, Any]:
     name, _, source = word.partition("@")
     name, _, ending = name.partition(":")
     trainer = made(name, Path(source) if source else folder / name)
-    if ending:
-        trainer.add_callback(Kill() if ending == "kill" else Poison(trainer))
+    if ending == "kill":
+        kill_while_saving(trainer)
+    elif ending == "poison":
+        trainer.add_callback(Poison(trainer))
     error = ""
     try:
         trainer.train(resume_from_checkpoint=True if source else None)

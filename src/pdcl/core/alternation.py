@@ -25,7 +25,7 @@ from pdcl.duality.quantities import drift_of
 from pdcl.duality.rules import not_negative, rule
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
-from pdcl.ranks import ALONE, Ranks
+from pdcl.ranks import ALONE
 from pdcl.trees import cat
 
 SAMPLE_TOLERANCE = 1.1
@@ -103,12 +103,6 @@ class Alternation:
         self.last_duals: list[float] = []
         self.aside: HeldBack | None = None
         self.begin(0, 1)
-
-    def spread_over(self, ranks: Ranks, forward_shares: bool = False) -> None:
-        """Train with these ranks from now on. forward_shares: what `measure` is given divides its samples itself."""
-        if not ranks.alone and self.slack.from_batches:
-            raise UsageError("slack='batch' needs all replayed losses in one process; use slack='memory'")
-        self.ranks, self.forward_shares = ranks, forward_shares
 
     # A task begins.
 

@@ -31,7 +31,9 @@ from pdcl.core.tolerances import ToleranceChange
 from pdcl.duality.duals import infeasible
 from pdcl.duality.partition_rules import FIVE_POINTS
 from pdcl.duality.tolerance import Rise
+from pdcl.errors import UsageError
 from pdcl.promises.table import Promises
+from pdcl.ranks import Ranks
 
 # Candidates may be all of a task's data, which may be larger than memory.
 AT_ONCE = 1000
@@ -75,6 +77,12 @@ class PrimalDual(Alternation):
         """Take what is known only once a stream is: what is learned, and where."""
         self.goal = self.filling.goal = objective
         self.place = self.filling.place = device
+
+    def spread_over(self, ranks: Ranks, forward_shares: bool = False) -> None:
+        """Train with these ranks. forward_shares: the forward pass of `measure` divides samples among them itself."""
+        if not ranks.alone and self.slack.from_batches:
+            raise UsageError("slack='batch' needs all replayed losses in one process; use slack='memory'")
+        self.ranks, self.forward_shares = ranks, forward_shares
 
     def hold_back(
         self, data: Source, generator: torch.Generator, forward: Forward, groups: Tensor | None = None
