@@ -128,6 +128,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     folder = Path(sys.argv[1])
     for word in sys.argv[2:]:
-        torch.save(trained(word, folder), folder / f"{word.partition('@')[0]}-{RANK}.pt")
+        name, resumed, _ = word.partition("@")
+        torch.save(trained(word, folder), folder / f"{name}{'-resumed' if resumed else ''}-{RANK}.pt")
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
