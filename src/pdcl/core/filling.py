@@ -17,6 +17,7 @@ from pdcl.core.sets import Sets, task_sets
 from pdcl.duality.lagrangian import task_means
 from pdcl.duality.partition_rules import PartitionRule
 from pdcl.duality.selection_rules import SelectionRule
+from pdcl.memory.file_rows import fetched
 from pdcl.memory.store import Memory
 
 LOOK_AT = 512
@@ -197,7 +198,7 @@ class Filling:
         empty = torch.zeros(0, dtype=torch.long)
         guards, witnesses = (empty, empty) if aside is None else (aside.guards, aside.witnesses)
         positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
-        x, y = data.fetch(positions)
+        x, y = fetched(self.memory, data.fetch, positions)
         outputs = forward(x)
         y = y.to(self.place)
         sizes = torch.tensor([len(chosen), len(guards), len(witnesses)])

@@ -9,6 +9,7 @@ from pdcl.duality.partition import uniform_partition
 from pdcl.duality.selection import select
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Remembering, some_of
+from pdcl.memory.file_rows import fetched
 from pdcl.streams.task import Spec, Task
 from pdcl.trees import Tree
 
@@ -19,7 +20,7 @@ def first_rows(learner: Remembering, task: Task) -> dict[str, Tree]:
 
 def task_rows(learner: Remembering, task: Task, chosen: Tensor, **more: Tensor) -> dict[str, Tree]:
     """These samples of the task as memory rows."""
-    x, y = task.data.fetch(chosen)
+    x, y = fetched(learner.held, task.data.fetch, chosen)
     index = torch.full((len(chosen),), task.index)
     return {"x": x, "y": y, "task": index, "id": chosen + learner.samples_seen, **more}
 

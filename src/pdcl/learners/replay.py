@@ -13,9 +13,9 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.lifelong.learner import Learner
-from pdcl.memory.bound import parse_bound
+from pdcl.memory.bound import parse_bound, parse_bytes
 from pdcl.memory.columns import column_for
-from pdcl.memory.store import Memory
+from pdcl.memory.store import IN_RAM, Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches
 from pdcl.training.learner import EVALUATION_BATCH, Step
@@ -35,18 +35,21 @@ class Remembering(Learner):
     """What all methods with a memory share: its bound.
 
     memory: how much is stored, in samples (500) or bytes (64MB)
+    memory_in_ram: up to how many bytes of stored inputs are held in RAM; of more, all lie in a scratch file
     """
 
     memory: int | str = 200
+    memory_in_ram: str = IN_RAM
 
     def __post_init__(self) -> None:
         super().__post_init__()
         parse_bound(self.memory)
+        parse_bytes("memory_in_ram", self.memory_in_ram)
         self.samples_seen = 0
 
     def prepare(self, spec: Spec) -> None:
         super().prepare(spec)
-        self.store = Memory(self.memory, self.place)
+        self.store = Memory(self.memory, self.place, self.memory_in_ram)
         if spec.tasks is not None and str(self.memory).isdigit() and int(self.memory) < spec.tasks:
             raise UsageError(
                 f"memory={self.memory} is smaller than the {spec.tasks} tasks of the stream: "

@@ -110,7 +110,7 @@ class XDER(Rehearsal):
 
         Batch statistics are tracked only in a pass that sees past and present in the proportion of their tasks.
         """
-        stored = [self.held["x"][slots] for slots in draws]
+        stored = [self.held.read("x", slots) for slots in draws]
         if not self.batch_statistics:
             inputs = [batch.x, *stored]
             return list(self.outputs(torch.cat(inputs)).split([len(x) for x in inputs]))
@@ -161,7 +161,7 @@ class XDER(Rehearsal):
         """Contrast between classes, in every future head, over strong views of current and stored samples."""
         assert self.spec is not None
         slots = self.held.draw(self.contrast_replay, self.generator) if len(self.held) else None
-        raw = batch.x if slots is None else torch.cat([self.held["x"][slots], batch.x])
+        raw = batch.x if slots is None else torch.cat([self.held.read("x", slots), batch.x])
         labels = batch.y if slots is None else torch.cat([self.held["y"][slots], batch.y])
         transform = self.spec.transform
         images = scaled(raw, transform.scale).repeat(self.views, 1, 1, 1)
@@ -182,7 +182,7 @@ class XDER(Rehearsal):
         self.held.replace(kept, **self._rows(task, chosen))
         if task.index:
             slots = (self.held["task"] < task.index).nonzero().flatten()
-            self._implant(slots, self._outputs(self.held["x"][slots]), task.index)
+            self._implant(slots, self._outputs(self.held.read("x", slots)), task.index)
         self.held["uses"].zero_()
         super().end(task)
 

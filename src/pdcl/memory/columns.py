@@ -6,7 +6,8 @@ is allocated.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +21,21 @@ FEWEST = 16
 VALUES, LENGTHS = ":values", ":lengths"
 
 
+def next_size(rows: int, have: int, most: int) -> int:
+    """How many rows to allocate so that `rows` fit: twice as many as there are, unless that is more than `most`."""
+    return have if rows <= have else min(most, max(rows, 2 * have, FEWEST))
+
+
+def check_like(data: Tensor, name: str, rows: Leaf) -> None:
+    """Refuse rows of another shape or dtype than those of `data`."""
+    if not isinstance(rows, Tensor) or rows.shape[1:] != data.shape[1:] or rows.dtype != data.dtype:
+        got = f"{tuple(rows.shape[1:])} {rows.dtype}" if isinstance(rows, Tensor) else "sequences of unequal length"
+        raise UsageError(
+            f"memory column {name!r} holds {tuple(data.shape[1:])} {data.dtype}, "
+            f"got {got}; give every task the same shape and dtype"
+        )
+
+
 class Rows:
     """One tensor, allocated × …"""
 
@@ -28,12 +44,7 @@ class Rows:
 
     def check(self, name: str, rows: Leaf) -> None:
         """Refuse rows of another shape or dtype."""
-        if not isinstance(rows, Tensor) or rows.shape[1:] != self.data.shape[1:] or rows.dtype != self.data.dtype:
-            got = f"{tuple(rows.shape[1:])} {rows.dtype}" if isinstance(rows, Tensor) else "sequences of unequal length"
-            raise UsageError(
-                f"memory column {name!r} holds {tuple(self.data.shape[1:])} {self.data.dtype}, "
-                f"got {got}; give every task the same shape and dtype"
-            )
+        check_like(self.data, name, rows)
 
     def read(self, slots: Tensor) -> Tensor:
         return self.data.index_select(0, slots.to(self.data.device))
@@ -60,7 +71,7 @@ class Rows:
     def reserve(self, rows: int, most: int) -> None:
         """Have room for `rows`, and for twice as many as before unless that is more than `most`."""
         if rows > len(self.data):
-            self._resize(min(most, max(rows, 2 * len(self.data), FEWEST)), len(self.data))
+            self._resize(next_size(rows, len(self.data), most), len(self.data))
 
     def shrink(self, size: int) -> None:
         """Allocate no more than the rows in use need."""
@@ -146,7 +157,7 @@ class Sequences:
     def reserve(self, rows: int, most: int) -> None:
         have = len(self.lengths)
         if rows > have:
-            more = self.lengths.new_zeros(min(most, max(rows, 2 * have, FEWEST)) - have)
+            more = self.lengths.new_zeros(next_size(rows, have, most) - have)
             self.starts, self.lengths = torch.cat([self.starts, more]), torch.cat([self.lengths, more])
 
     def _make_room(self, count: int) -> None:
@@ -187,11 +198,26 @@ class Sequences:
         return leaf_state(name, self.used(size))
 
 
-Column: TypeAlias = Rows | Sequences
-
-
-def column_for(rows: Leaf, device: torch.device) -> Column:
+def column_for(rows: Leaf, device: torch.device) -> Rows | Sequences:
     return Sequences(rows, device) if isinstance(rows, Ragged) else Rows(rows, device)
+
+
+def allocated(columns: Iterable[Any]) -> int:
+    """Bytes that columns have allocated together."""
+    return sum(column.nbytes for column in columns)
+
+
+def release(columns: Collection[Any], size: int, most: int) -> None:
+    """Allocate what is stored; sequences share what `most` bytes leave, so that few writes have to move them."""
+    sequences = [column for column in columns if isinstance(column, Sequences)]
+    for column in sequences:
+        column.spare(0)
+    if allocated(columns) > most:
+        for each in columns:
+            each.shrink(size)
+    left = most - allocated(columns)
+    for column in sequences:
+        column.spare(left // len(sequences))
 
 
 def leaf_state(name: str, leaf: Leaf) -> dict[str, Tensor]:

@@ -3,20 +3,21 @@
 A value of a row is a tensor, sequences (`Ragged`), or a tuple or dict of these, which takes one column per leaf:
 `x.input_ids`, `x.attention_mask`. A column keeps the dtype of what is put into it (uint8 images stay uint8). All
 operations are vectorised over rows. What is allocated follows what is held, up to the bound, which is a number of
-samples or a number of bytes.
+samples or a number of bytes. Inputs of more than `in_ram` bytes lie in a scratch file.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.memory.bound import parse_bound
-from pdcl.memory.columns import Column, Rows, Sequences, column_for, saved_leaves
+from pdcl.memory.bound import parse_bound, parse_bytes
+from pdcl.memory.columns import Rows, Sequences, allocated, column_for, release, saved_leaves
+from pdcl.memory.file_rows import FileRows, beyond
 from pdcl.memory.journal import Journal
 from pdcl.memory.origins import Origins, is_by_row
 from pdcl.memory.reservoir import Reservoir
@@ -26,6 +27,9 @@ from pdcl.trees import Leaf, Tree, flatten, length, take, unflatten
 _PERMUTE_UP_TO = 4096
 # One part in so many of a bound in bytes stays free beside sequences: where new ones go before old ones are cleared.
 SPARE = 16
+IN_RAM = "1GB"
+
+Column: TypeAlias = Rows | Sequences | FileRows
 
 
 class Memory:
@@ -35,9 +39,10 @@ class Memory:
     shrinks where longer ones come: then samples are dropped, of a reservoir at random, else evenly in their order.
     """
 
-    def __init__(self, bound: int | str, device: torch.device | str = "cpu") -> None:
+    def __init__(self, bound: int | str, device: torch.device | str = "cpu", in_ram: str = IN_RAM) -> None:
         self._samples, self._bytes = parse_bound(bound)
-        self.bound = bound
+        self.bound, self.in_ram = bound, in_ram
+        self.most_in_ram = parse_bytes("memory_in_ram", in_ram)
         self.device = torch.device(device)
         self.columns: dict[str, Column] = {}
         self.size = 0
@@ -87,7 +92,7 @@ class Memory:
     @property
     def nbytes(self) -> int:
         """What is allocated."""
-        return sum(column.nbytes for column in self.columns.values())
+        return allocated(self.columns.values())
 
     @property
     def stored(self) -> int:
@@ -102,7 +107,7 @@ class Memory:
         """Rows by column, after making the columns or checking against them."""
         leaves = {name: leaf for column, tree in rows.items() for name, leaf in flatten(tree, column).items()}
         if not self.columns:
-            columns = {name: column_for(leaf, self.device) for name, leaf in leaves.items()}
+            columns: dict[str, Column] = {name: column_for(leaf, self.device) for name, leaf in leaves.items()}
             if self._samples is None:
                 self._samples = self._fitting(columns, leaves)
             self.columns = columns
@@ -129,6 +134,7 @@ class Memory:
         if len(slots) == 0:
             return
         size = self.size if self.size == self.capacity else max(self.size, int(slots.max()) + 1)
+        self.columns |= beyond(self.columns, self.size, size, self.most_in_ram)
         for column in self.columns.values():
             column.reserve(size, self.capacity)
         if self._journal is not None:
@@ -140,7 +146,7 @@ class Memory:
         self.size = size
 
     def _tensors(self) -> dict[str, Tensor]:
-        """The columns whose rows a journal notes; sequences go back by their starts and lengths."""
+        """The columns whose rows a journal notes; others go back by where their rows lie."""
         return {name: column.data for name, column in self.columns.items() if isinstance(column, Rows)}
 
     def append(self, **rows: Tree) -> None:
@@ -159,7 +165,7 @@ class Memory:
         if self._journal is not None:
             self._journal.kept(self._tensors(), slots.to(self.device))
         for column in self.columns.values():
-            if self._journal is None or isinstance(column, Sequences):
+            if self._journal is None or not isinstance(column, Rows):
                 column.keep(slots)
         self.size = len(slots)
 
@@ -179,18 +185,7 @@ class Memory:
                 raise UsageError(f"memory={self.bound!r} can't hold one sample: this one takes {stored} bytes")
             self._lower_capacity(min(self.size - 1, self.size * most // stored), generator)
         if self.nbytes > self._bytes:
-            self._release(sequences, self._bytes)
-
-    def _release(self, sequences: list[Sequences], most: int) -> None:
-        """Allocate what is stored; sequences share what the bytes leave, so that few writes have to move them."""
-        for column in sequences:
-            column.spare(0)
-        if self.nbytes > most:
-            for each in self.columns.values():
-                each.shrink(self.size)
-        left = most - self.nbytes
-        for column in sequences:
-            column.spare(left // len(sequences))
+            release(self.columns.values(), self.size, self._bytes)
 
     def _lower_capacity(self, capacity: int, generator: torch.Generator | None) -> None:
         """Hold no more than `capacity` from now on: of rings the newest, else at random; evenly without a generator."""
@@ -306,6 +301,9 @@ class Memory:
     def release(self) -> None:
         """What happened since the snapshot stays."""
         self._journal = None
+        for column in self.columns.values():
+            if isinstance(column, FileRows):
+                column.release()
 
     def state_dict(self) -> dict[str, Any]:
         columns: dict[str, Tensor] = {}
@@ -325,7 +323,7 @@ class Memory:
         if str(self.bound) != state["bound"]:
             raise UsageError(f"the saved memory is bounded by {state['bound']}, this one by {self.bound}")
         leaves, samples = saved_leaves(state["columns"]), state["samples"]
-        fresh = Memory(self.bound, self.device)
+        fresh = Memory(self.bound, self.device, self.in_ram)
         held = len(next(iter(leaves.values()))) if leaves else 0
         fresh._take_capacity(samples, leaves, held)
         fresh.reservoir.load_state_dict(state.get("reservoir") or {"seen": state["seen"]})
