@@ -18,7 +18,7 @@ from pdcl.lifelong.card import card
 from pdcl.storage.disk import reason, reported, write_whole
 from pdcl.storage.locking import NAME as LOCK
 from pdcl.storage.locking import Lock
-from pdcl.storage.serialize import as_parts
+from pdcl.storage.serialize import as_contents
 from pdcl.storage.vault import PREVIOUS, Vault
 from pdcl.streams.task import Spec
 from pdcl.streams.transform import Transform
@@ -58,7 +58,7 @@ def save(learner: Learner, path: Path, state_id: str | None = None, amend: bool 
         # It stays there if writing fails: the state may be in place already, and must be known as this learner's own.
         learner.lineage.settle().states.append(state_id)
         about = {"state": state_id, "tasks": learner.tasks_learned}
-        vault.write(as_parts(_state(learner, frozen), APART), about, amend)
+        vault.write(as_contents(_state(learner, frozen), APART), about, amend)
         _write_card(learner, path)
     return path
 

@@ -12,7 +12,7 @@ from pdcl.errors import PdclError, StateError
 from pdcl.memory.origins import rows_left_out
 from pdcl.records.row_chain import RowChain, rows_of
 from pdcl.storage.disk import own_directory, reported
-from pdcl.storage.serialize import BadState, as_parts, from_parts
+from pdcl.storage.serialize import BadState, Part, as_parts, from_parts
 from pdcl.storage.vault import PartGone, Vault
 from pdcl.training.loop import Loop
 
@@ -96,7 +96,7 @@ def read(run: Path) -> Checkpoint | None:
         )
 
 
-def _whole(state: dict[str, Any], parts: Mapping[str, bytes]) -> dict[str, Any]:
+def _whole(state: dict[str, Any], parts: Mapping[str, Part]) -> dict[str, Any]:
     """The state with the rows of memory that were written apart."""
     if ROWS not in state:
         return state

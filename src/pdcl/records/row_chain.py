@@ -18,7 +18,8 @@ from torch import Tensor
 from pdcl.memory.columns import leaf_state, saved_leaves
 from pdcl.memory.origins import Origins, bytes_by_row, rows_apart
 from pdcl.memory.store import Memory
-from pdcl.storage.serialize import BadState, tensor_bytes, tensors_in
+from pdcl.storage.scratch import scratch_rows
+from pdcl.storage.serialize import BadState, Part, tensor_bytes, tensors_in
 from pdcl.trees import Leaf, cat, take
 
 # A smaller memory is written whole, with everything else: one file less to wait for.
@@ -100,31 +101,43 @@ class Planned:
         self.chain.noted = self.memory.origins = Origins(len(self.memory))
 
 
-def rows_of(links: Any, parts: Mapping[str, bytes]) -> dict[str, Tensor]:
+def rows_of(links: Any, parts: Mapping[str, Part]) -> dict[str, Tensor]:
     """The rows that the links describe, in the form of `Memory.state_dict`. Raises BadState where they are none."""
-    held: dict[str, Leaf] = {}
+    index, pieces, total = torch.zeros(0, dtype=torch.int64), [], 0
     for number, names in enumerate(links):
-        pieces = [tensors_in(parts[name]) for name in names]
-        origin = pieces[0].pop(ORIGIN, None)
+        read = [tensors_in(parts[name]) for name in names]
+        origin = read[0].pop(ORIGIN, None)
         if (origin is None) != (number == 0):
             raise BadState(f"link {number} of memory's rows doesn't say where they were")
-        new = _joined([saved_leaves(piece) for piece in pieces])
-        if not new:
-            raise BadState(f"link {number} of memory's rows holds no columns")
-        held = new if origin is None else _moved(held, origin, new)
-    states = [leaf_state(name, leaf) for name, leaf in held.items()]
+        new = [saved_leaves(piece) for piece in read]
+        more = sum(len(next(iter(leaves.values()), ())) for leaves in new)
+        pieces += new
+        if not pieces[0] or any(leaves.keys() != pieces[0].keys() for leaves in new):
+            raise BadState(f"link {number} of memory's rows holds other columns than the first")
+        index = torch.arange(more) if origin is None else _moved(index, origin, total, more)
+        total += more
+    states = [leaf_state(name, _placed([leaves[name] for leaves in pieces], index)) for name in pieces[0]]
     return {name: tensor for state in states for name, tensor in state.items()}
 
 
-def _joined(pieces: Sequence[dict[str, Leaf]]) -> dict[str, Leaf]:
-    return {name: cat([piece[name] for piece in pieces]) for name in pieces[0]}
-
-
-def _moved(old: dict[str, Leaf], origin: Tensor, new: dict[str, Leaf]) -> dict[str, Leaf]:
-    """Rows of `old` where `origin` says so, and new ones in their order where it says −1."""
+def _moved(index: Tensor, origin: Tensor, before: int, more: int) -> Tensor:
+    """Numbers of rows, counted through all links: from `index` where `origin` says so, new ones where it says −1."""
     fresh = origin < 0
-    before, more = (len(next(iter(leaves.values()))) for leaves in (old, new))
-    if old.keys() != new.keys() or int(fresh.sum()) != more or (len(origin) and int(origin.max()) >= before):
+    if int(fresh.sum()) != more or (len(origin) and int(origin.max()) >= len(index)):
         raise BadState("the new rows of memory don't fit those before them")
-    index = torch.where(fresh, before + fresh.cumsum(0) - 1, origin)
-    return {name: take(cat([leaf, new[name]]), index) for name, leaf in old.items()}
+    found = before + fresh.cumsum(0) - 1
+    found[~fresh] = index[origin[~fresh]]
+    return found
+
+
+def _placed(pieces: Sequence[Any], index: Tensor) -> Leaf:
+    """Rows number `index` of all pieces together. They are taken piece by piece, and many are put on disk."""
+    if not isinstance(pieces[0], Tensor):
+        return take(cat(pieces), index)  # type: ignore[no-any-return]
+    first = pieces[0]
+    found, at = scratch_rows(len(index), tuple(first.shape[1:]), first.dtype, PIECE), 0
+    for piece in pieces:
+        slots = ((index >= at) & (index < at + len(piece))).nonzero().flatten()
+        found[slots] = piece[index[slots] - at]
+        at += len(piece)
+    return found

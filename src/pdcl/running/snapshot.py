@@ -10,7 +10,7 @@ from torch import Tensor
 from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode
 from pdcl.storage.disk import reported, write_whole
-from pdcl.storage.serialize import tensor_bytes
+from pdcl.storage.serialize import tensor_content
 from pdcl.training.learner import EVALUATION_BATCH
 from pdcl.trees import Tree, split, to
 
@@ -22,7 +22,7 @@ def write_snapshot(learner: Learner, path: Path) -> None:
     """`memory.safetensors` in the run's directory; a method without memory has none."""
     if learner.store is not None and len(learner.store):
         with reported(path / SNAPSHOT):
-            write_whole(path / SNAPSHOT, tensor_bytes(snapshot(learner)))
+            write_whole(path / SNAPSHOT, tensor_content(snapshot(learner)))
 
 
 def snapshot(learner: Learner) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ No write follows a symbolic link: one that was planted in a run or a model would
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import secrets
 import shutil
@@ -57,10 +58,11 @@ def _in_the_way(path: Path) -> LinkInTheWay:
     )
 
 
-def write(path: Path, content: bytes) -> None:
-    """Write a new file; `sync` makes sure of it."""
+def write(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
+    """Write a new file, as a whole or in pieces; `sync` makes sure of it."""
     with os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-        file.write(content)
+        for piece in (content,) if isinstance(content, bytes) else content:
+            file.write(piece)
 
 
 def sync(paths: Iterable[Path]) -> None:
@@ -93,7 +95,7 @@ def sync_directory(path: Path) -> None:
             os.close(handle)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
     """Write `path` so that no reader, and no crash, ever sees half of it. A link of this name is replaced."""
     fresh = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}.tmp")
     try:
@@ -125,13 +127,26 @@ def move_aside(path: Path) -> Path:
 
 def read_regular(path: Path, limit: int | None = None) -> bytes:
     """The bytes of an ordinary file. A link or a pipe, which could lead elsewhere or never end, is refused."""
+    with _ordinary(path, limit):
+        return path.read_bytes()
+
+
+def map_regular(path: Path, limit: int) -> mmap.mmap:
+    """The same, mapped: they are read as they are looked at, and stay there when the file loses its name."""
+    with _ordinary(path, limit), path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+
+@contextmanager
+def _ordinary(path: Path, limit: int | None) -> Iterator[None]:
+    """Within it `path` is read; before, what isn't an ordinary file of at most `limit` bytes is refused."""
     try:
         about = os.lstat(path)
         if not stat.S_ISREG(about.st_mode):
             raise StateError(f"{path} is not an ordinary file", path)
         if limit is not None and about.st_size > limit:
             raise Damaged(f"{path} has {about.st_size} bytes; at most {limit} are expected", path)
-        return path.read_bytes()
+        yield
     except (FileNotFoundError, NotADirectoryError):
         raise Damaged(f"{path} is missing", path) from None
     except (OSError, ValueError) as error:

@@ -28,7 +28,7 @@ def scratch_directory() -> Path:
 
 
 class Scratch:
-    """Rows of one shape and dtype in a file that only grows; what was mapped before stays valid, and shares its rows."""
+    """Rows of one shape and dtype in a file that only grows. What was mapped before stays valid and shares its rows."""
 
     def __init__(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         self.shape, self.dtype = tuple(shape), dtype
@@ -60,8 +60,8 @@ class Scratch:
         return StateError(f"{self.place} has no room for {size} bytes of scratch: {reason(error)}; {way}", self.place)
 
 
-def scratch_rows(rows: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Zeros on disk, rows × shape. The file goes with the last tensor that looks at it."""
-    if not rows * int(torch.Size(shape).numel()):
+def scratch_rows(rows: int, shape: tuple[int, ...], dtype: torch.dtype, beyond: int = 0) -> Tensor:
+    """Zeros, rows × shape; on disk where they take more than so many bytes. The file goes with its last tensor."""
+    if rows * int(torch.Size(shape).numel()) * dtype.itemsize <= beyond:
         return torch.zeros((rows, *shape), dtype=dtype)
     return Scratch(shape, dtype).mapped(rows)[0]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import safetensors
 import safetensors.torch
@@ -13,10 +14,14 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.storage.tensor_file import LARGE, BadTensors, TensorFile, can_be_written, tensors_in_place
 
 TENSOR, TUPLE, PAIRS, NUMBER = "$tensor", "$tuple", "$pairs", "$number"
 STATE, TENSORS = "state.json", "state.safetensors"
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+# A file that was read; a large one is mapped.
+Part: TypeAlias = bytes | mmap.mmap
 
 
 class BadState(ValueError):
@@ -89,10 +94,18 @@ def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save(plain)
 
 
-def tensors_in(content: bytes) -> dict[str, Tensor]:
+def tensor_content(tensors: Mapping[str, Tensor]) -> bytes | TensorFile:
+    """The same, in pieces where they are large."""
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    return TensorFile(tensors) if size >= LARGE and can_be_written(tensors) else tensor_bytes(tensors)
+
+
+def tensors_in(content: Part) -> dict[str, Tensor]:
     """The tensors of a safetensors file; its header is checked against its length before anything is made."""
     try:
-        return safetensors.torch.load(content)
+        return tensors_in_place(content) if isinstance(content, mmap.mmap) else safetensors.torch.load(content)
+    except BadTensors as error:
+        raise BadState(str(error)) from error
     except (safetensors.SafetensorError, ValueError, TypeError, KeyError, RuntimeError, OverflowError) as error:
         raise BadState(f"not a safetensors file: {error}") from error
 
@@ -101,9 +114,9 @@ def json_bytes(value: Any) -> bytes:
     return (json.dumps(value, allow_nan=False, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def json_in(content: bytes) -> Any:
+def json_in(content: Part) -> Any:
     try:
-        return json.loads(content)
+        return json.loads(content[:])
     except (ValueError, RecursionError) as error:
         raise BadState(f"not JSON: {error}") from error
 
@@ -127,16 +140,26 @@ def _same_tensor(one: Tensor, other: Tensor) -> bool:
 
 def as_parts(state: Mapping[str, Any], apart: Mapping[str, str]) -> dict[str, bytes]:
     """`apart` maps a file to the path whose tensors it holds: {"network.safetensors": "learner/network"}."""
+    text, files = _files(state, apart)
+    return {STATE: text, **{name: tensor_bytes(held) for name, held in files.items()}}
+
+
+def as_contents(state: Mapping[str, Any], apart: Mapping[str, str]) -> dict[str, bytes | TensorFile]:
+    """The same for a writer: large files in pieces."""
+    text, files = _files(state, apart)
+    return {STATE: text, **{name: tensor_content(held) for name, held in files.items()}}
+
+
+def _files(state: Mapping[str, Any], apart: Mapping[str, str]) -> tuple[bytes, dict[str, dict[str, Tensor]]]:
     tensors, plan = pack(state)
     files: dict[str, dict[str, Tensor]] = {TENSORS: {}, **{name: {} for name in apart}}
     for path, tensor in tensors.items():
         name, inside = _place(path, apart)
         files[name][inside] = tensor
-    text = json_bytes({"apart": dict(apart), "state": plan})
-    return {STATE: text, **{name: tensor_bytes(held) for name, held in files.items()}}
+    return json_bytes({"apart": dict(apart), "state": plan}), files
 
 
-def from_parts(parts: Mapping[str, bytes]) -> dict[str, Any]:
+def from_parts(parts: Mapping[str, Part]) -> dict[str, Any]:
     """The state that `as_parts` was given. Raises BadState where it isn't one."""
     content = json_in(_part(parts, STATE))
     if not isinstance(content, dict) or not isinstance(content.get("apart"), dict):
@@ -160,7 +183,7 @@ def _place(path: str, apart: Mapping[str, str]) -> tuple[str, str]:
     return TENSORS, path
 
 
-def _part(parts: Mapping[str, bytes], name: str) -> bytes:
+def _part(parts: Mapping[str, Part], name: str) -> Part:
     if name not in parts:
         raise BadState(f"{name} is missing")
     return parts[name]

@@ -14,7 +14,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 from pdcl.errors import Damaged, StateError
 from pdcl.storage import disk
-from pdcl.storage.serialize import BadState, json_bytes, json_in
+from pdcl.storage.serialize import BadState, Part, json_bytes, json_in
+from pdcl.storage.tensor_file import LARGE, TensorFile
 
 MANIFEST = "manifest.json"
 NEXT, READY, PREVIOUS = ".next", ".ready", "previous"
@@ -37,8 +38,8 @@ _LARGEST_MANIFEST = 2**20
 # How long a reader tries while a writer writes all the time.
 PATIENCE_SECONDS = 30.0
 T = TypeVar("T")
-# A part's bytes, or how they are made when it is their turn to be written.
-Content = bytes | Callable[[], bytes]
+# A part's bytes, how they are made when it is their turn to be written, or pieces of a large one.
+Content = bytes | Callable[[], bytes] | TensorFile
 
 
 class PartGone(Exception):
@@ -49,7 +50,7 @@ class PartGone(Exception):
 class Held:
     """A state that was read and found whole. `instead_of` says what was wrong with newer ones, if any."""
 
-    parts: dict[str, bytes]
+    parts: dict[str, Part]
     about: dict[str, Any]
     place: Path
     instead_of: list[str] = field(default_factory=list)
@@ -241,18 +242,30 @@ class Vault:
 def _written(path: Path, content: Content) -> dict[str, Any]:
     """What the manifest says of a part, after writing it."""
     found = content() if callable(content) else content
-    disk.write(path, found)
-    return {"sha256": hashlib.sha256(found).hexdigest(), "bytes": len(found)}
+    if isinstance(found, bytes):
+        disk.write(path, found)
+        return {"sha256": hashlib.sha256(found).hexdigest(), "bytes": len(found)}
+    digest, sizes = hashlib.sha256(), []
+
+    def noted() -> Iterator[bytes | memoryview]:
+        for piece in found:
+            digest.update(piece)
+            sizes.append(len(piece))
+            yield piece
+
+    disk.write(path, noted())
+    return {"sha256": digest.hexdigest(), "bytes": sum(sizes)}
 
 
 def _manifest(kind: str, described: dict[str, dict[str, Any]], about: Mapping[str, Any]) -> dict[str, Any]:
     return {"format": FORMAT, "kind": kind, "parts": described, "about": dict(about), "versions": versions()}
 
 
-def _checked(path: Path, about: Any) -> bytes:
+def _checked(path: Path, about: Any) -> Part:
     if not isinstance(about, dict) or not isinstance(about.get("bytes"), int):
         raise Damaged(f"{path}: the manifest doesn't say what it must be", path)
-    content = disk.read_regular(path, about["bytes"])
+    read = disk.read_regular if about["bytes"] < LARGE else disk.map_regular
+    content: Part = read(path, about["bytes"])
     if len(content) < about["bytes"]:
         raise Damaged(f"{path} is truncated: {len(content)} of {about['bytes']} bytes are there", path)
     if hashlib.sha256(content).hexdigest() != about.get("sha256"):
