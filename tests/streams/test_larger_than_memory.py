@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import Dataset
 
 import pdcl
+from pdcl.storage.serialize import same
 from pdcl.streams.checks import BadData
 from pdcl.streams.data import DatasetData
 from pdcl.streams.gathering import collected
@@ -46,9 +47,10 @@ def watch():
         time.sleep(0.005)
 
 threading.Thread(target=watch, daemon=True).start()
+audit = {"audit": folder + "/audit"} if sys.argv[3] == "audit" else {}
 for half in range(2):
     part = slice(half * samples // 2, (half + 1) * samples // 2)
-    learner.learn(x[part], y[part], epochs=1, batch=250)
+    learner.learn(x[part], y[part], epochs=1, batch=250, **audit)
 learner.evaluate(x, y)
 learner.predict(x)
 learner.save(folder + "/model")
@@ -56,7 +58,8 @@ print(worst[0])
 """
 
 
-def test_memory_stays_small_while_a_large_file_is_learned_evaluated_and_saved(tmp_path: Path) -> None:
+@pytest.mark.parametrize("audit", ["", "audit"])
+def test_memory_stays_small_while_a_large_file_is_learned_evaluated_and_saved(audit: str, tmp_path: Path) -> None:
     samples = 64_000
     x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (samples, 1024))
     block = np.random.default_rng(0).random((1000, 1024))
@@ -64,7 +67,7 @@ def test_memory_stays_small_while_a_large_file_is_learned_evaluated_and_saved(tm
         x[start : start + 1000] = block + start / samples
     size = x.nbytes / 2**20
     del x
-    words = [sys.executable, "-c", SMALL_MEMORY, str(tmp_path), str(samples)]
+    words = [sys.executable, "-c", SMALL_MEMORY, str(tmp_path), str(samples), audit]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert size == 500
@@ -84,6 +87,28 @@ def test_a_mapped_array_gives_what_the_array_gives(dtype: str, tmp_path: Path) -
         results.append((learner.predict(data), learner.model.state_dict()))
     assert np.array_equal(results[0][0], results[1][0])
     assert all(torch.equal(value, results[1][1][name]) for name, value in results[0][1].items())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8"])
+def test_what_is_set_aside_of_a_mapped_array_is_what_is_set_aside_of_the_array(dtype: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 250, (2600, 6)).astype(dtype)
+    y = np.arange(2600) % 4
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    results: list[dict[str, Any]] = []
+    for place, data in (("array", x), ("mapped", mapped)):
+        learner, audit = pdcl.PDCL("mlp:8", memory=20, seed=3), tmp_path / place
+        for part in (slice(0, 1600), slice(1600, 2600)):
+            learner.learn(data[part], y[part], epochs=1, batch=16, audit=audit, audit_share=0.7)
+        # Learned again under the same name: nothing is set aside twice.
+        learner.learn(data[1600:], y[1600:], epochs=1, batch=16, name="1b", audit=audit, audit_share=0.7)
+        with np.load(audit / "samples.npz") as held:
+            found = {name: torch.as_tensor(held[name]) for name in ("x", "y")} | {"tasks": held["task"].tolist()}
+        weights, references = learner.model.state_dict(), learner.lineage.references
+        wrong = references.wrong[references.task.argsort(stable=True)]
+        results.append({**found, "weights": weights, "wrong": wrong, "memory": learner.store.state_dict()["columns"]})
+    assert len(results[0]["x"]) == 1820
+    assert same(*results)
 
 
 def test_a_row_in_a_file_that_is_not_finite_is_named(tmp_path: Path) -> None:

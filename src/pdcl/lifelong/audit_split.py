@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +16,21 @@ from torch.utils.data import Dataset, Subset
 from pdcl.errors import UsageError
 from pdcl.lifelong.audited import audit_of
 from pdcl.lifelong.references import note_references
-from pdcl.storage.disk import reported, write_whole
+from pdcl.storage.disk import reported, written_whole
+from pdcl.storage.scratch import scratch_rows
+from pdcl.storage.tensor_file import LARGE
 from pdcl.streams.arrow import ArrowRows
 from pdcl.streams.audits import SAMPLES, Audit, read_audit
 from pdcl.streams.checks import BadData
 from pdcl.streams.held_out import draw_share
+from pdcl.streams.mapped import PartOfFile
 from pdcl.streams.samples import Column, Samples, column, inputs_of
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 LEVEL = 0.05
+PIECE = 1000
 
 
 @dataclass(frozen=True)
@@ -62,18 +66,18 @@ class Planned:
 
         def write() -> None:
             own = self.arrays["task"].astype(str) == str(learner.lineage.tasks[-1]["name"])
-            note_references(learner, audit_of(self.about.place, self.arrays, own))
+            note_references(learner, self.whole(), np.flatnonzero(own))
             self.write()
 
         return write
 
     def write(self) -> None:
         """Put the audit set on disk, whole. Its ledger stays: looks count on."""
-        path, buffer = Path(self.about.place), BytesIO()
-        np.savez_compressed(buffer, allow_pickle=False, **self.arrays)
+        path = Path(self.about.place)
         with reported(path):
             path.mkdir(parents=True, exist_ok=True)
-            write_whole(path / SAMPLES, buffer.getvalue())
+            with written_whole(path / SAMPLES) as file:
+                np.savez_compressed(file, allow_pickle=False, **self.arrays)
 
 
 def plan_aside(
@@ -135,11 +139,14 @@ def _chosen(samples: Samples, share: float, room: int | None, seed: int) -> Tens
 def _taken(samples: Samples, mask: Tensor) -> Samples:
     index = mask.nonzero().flatten()
     inputs: Any = samples.inputs
-    part = inputs[index] if isinstance(inputs, Tensor) else _subset(inputs, index.tolist())
+    if samples.mapped:
+        part: Any = PartOfFile(inputs, samples.mapped, index)
+    else:
+        part = inputs[index] if isinstance(inputs, Tensor) else _subset(inputs, index.tolist())
     rows = index.numpy()
     groups = None if samples.groups is None else samples.groups[rows]
     columns = {name: values[rows] for name, values in samples.columns.items()}
-    return replace(samples, inputs=part, targets=samples.targets[rows], groups=groups, columns=columns)
+    return replace(samples, inputs=part, mapped=(), targets=samples.targets[rows], groups=groups, columns=columns)
 
 
 def _subset(dataset: Any, rows: list[int]) -> Dataset[Any]:
@@ -150,7 +157,19 @@ def _inputs(samples: Samples) -> Tensor:
     inputs: Any = samples.inputs
     if isinstance(inputs, Tensor):
         return inputs.cpu()
+    if isinstance(inputs, PartOfFile):
+        return _read_in_pieces(inputs)
     return torch.stack([inputs_of(inputs[row][0]) for row in range(len(samples))])
+
+
+def _read_in_pieces(part: PartOfFile) -> Tensor:
+    """All rows; on disk where they are many."""
+    first = part.read_batch([0])
+    found, at = scratch_rows(len(part), tuple(first.shape[1:]), first.dtype, LARGE), 0
+    for rows in torch.arange(len(part)).split(PIECE):
+        found[at : at + len(rows)] = part.read_batch(rows.tolist())
+        at += len(rows)
+    return found
 
 
 def extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
@@ -161,6 +180,10 @@ def extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
     if old["x"].shape[1:] != new["x"].shape[1:]:
         shapes = f"{old['x'].shape[1:]}, the new samples have {new['x'].shape[1:]}"
         raise BadData(f"audit set {held.name} holds inputs of shape {shapes}; give this task an audit set of its own")
-    known = {row.tobytes() for row in old["x"]}
-    fresh = np.asarray([row.tobytes() not in known for row in new["x"]], dtype=bool)
+    known = {_hash(row) for row in old["x"]}
+    fresh = np.asarray([_hash(row) not in known for row in new["x"]], dtype=bool)
     return {name: np.concatenate([old[name], new[name][fresh]]) for name in old}
+
+
+def _hash(row: Column) -> bytes:
+    return hashlib.sha256(row.tobytes()).digest()

@@ -23,6 +23,8 @@ from pdcl.streams.hashes import sample_hashes
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
+PIECE = 1000
+
 
 def _none(dtype: torch.dtype) -> Callable[[], Tensor]:
     return partial(torch.zeros, 0, dtype=dtype)
@@ -74,9 +76,12 @@ def measured(learner: Learner, audit: Audit) -> References:
     )
 
 
-def note_references(learner: Learner, audit: Audit) -> None:
-    """Store the outcome of every sample that has none yet."""
+def note_references(learner: Learner, audit: Audit, chosen: npt.NDArray[np.int64] | None = None) -> None:
+    """Store the outcome of every sample, or of the chosen ones, that has none yet. They are read in pieces."""
     assert learner.spec is not None
-    if learner.spec.kind != "regression":
-        lineage = learner.lineage
-        lineage.references = lineage.references.joined(measured(learner, audit))
+    rows = np.arange(len(audit)) if chosen is None else chosen
+    if learner.spec.kind != "regression" and len(rows):
+        pieces = np.split(rows, range(PIECE, len(rows), PIECE))
+        found = [measured(learner, audit.taken(piece)) for piece in pieces]
+        new = References(*(torch.cat([getattr(each, n) for each in found]) for n in References.__dataclass_fields__))
+        learner.lineage.references = learner.lineage.references.joined(new)

@@ -10,9 +10,11 @@ from torch import Tensor
 from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode
 from pdcl.storage.disk import reported, write_whole
+from pdcl.storage.scratch import scratch_rows
 from pdcl.storage.serialize import tensor_content
+from pdcl.storage.tensor_file import LARGE
 from pdcl.training.learner import EVALUATION_BATCH
-from pdcl.trees import Tree, split, to
+from pdcl.trees import Tree, length, split, to
 
 SNAPSHOT = "memory.safetensors"
 COLUMNS = ("x", "y", "task", "id", "dual")
@@ -41,6 +43,13 @@ def snapshot(learner: Learner) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def _features(learner: Learner, x: Tree) -> Tensor:
+    """Of a linear network they are as large as the inputs, so many are put on disk."""
+    count, at = length(x), 0
     with eval_mode(learner.model):
-        parts = split(x, EVALUATION_BATCH)
-        return torch.cat([learner.features(to(part, learner.place)).float() for part in parts])
+        for part in split(x, EVALUATION_BATCH):
+            found = learner.features(to(part, learner.place)).float()
+            if not at:
+                features = scratch_rows(count, tuple(found.shape[1:]), found.dtype, LARGE)
+            features[at : at + len(found)] = found
+            at += len(found)
+    return features

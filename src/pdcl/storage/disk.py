@@ -97,9 +97,22 @@ def sync_directory(path: Path) -> None:
 
 def write_whole(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
     """Write `path` so that no reader, and no crash, ever sees half of it. A link of this name is replaced."""
+    with _replacing(path) as fresh:
+        write(fresh, content)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """The same, for what writes to a file by itself; at the end of `with` it is in place."""
+    with _replacing(path) as fresh, os.fdopen(open_own(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+        yield file
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
     fresh = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}.tmp")
     try:
-        write(fresh, content)
+        yield fresh
         sync([fresh])
         move(fresh, path)
     except BaseException:

@@ -7,11 +7,15 @@ reading of 12 KB rows from a file of 20 GB read more than 100 times as much as w
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
+from torch.utils.data import Dataset
+
+from pdcl.streams.gathering import gathered
 
 CAN_ADVISE = hasattr(mmap, "MADV_RANDOM") and hasattr(mmap, "MADV_WILLNEED")
 
@@ -56,3 +60,24 @@ def mapped_rows(x: Any) -> tuple[MappedRows, ...]:
         return tuple(found for part in parts for found in mapped_rows(part))
     in_place = isinstance(x, np.memmap) and x.flags.c_contiguous and x.ndim > 0
     return (MappedRows(x),) if in_place and getattr(x, "_mmap", None) is not None else ()
+
+
+class PartOfFile(Dataset[Any]):
+    """Some rows of an array in a file, read when they are asked for; none is held."""
+
+    def __init__(self, inputs: Tensor, mapped: Sequence[MappedRows], rows: Tensor) -> None:
+        self.inputs, self.mapped, self.rows = inputs, mapped, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int) -> Any:
+        return (self.read_batch([row])[0],)
+
+    def read_batch(self, rows: list[int]) -> Tensor:
+        """The inputs of these rows, in a dtype that networks compute in."""
+        here = self.rows[torch.tensor(rows, dtype=torch.int64)]
+        for each in self.mapped:
+            each.announce(here)
+        found: Tensor = gathered(self.inputs, here)
+        return found
