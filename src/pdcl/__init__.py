@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pdcl.streams.catalog import load as stream  # noqa: F401
     from pdcl.streams.catalog import register_stream as register_stream
     from pdcl.streams.class_split import split as split
+    from pdcl.streams.iterated import Iterated as Iterated
     from pdcl.streams.task import Stream as Stream
     from pdcl.streams.task_list import from_tasks as from_tasks
     from pdcl.training.batches import Batch as Batch
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Batch": "training.batches",
     "Fixed": "duality.tolerance",
+    "Iterated": "streams.iterated",
     "Lagrangian": "core.lagrangian",
     "Learner": "lifelong.learner",
     "LimitBroken": "errors",

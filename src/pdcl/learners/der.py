@@ -21,7 +21,7 @@ from torch.nn.functional import mse_loss
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
 from pdcl.streams.task import Spec, Task
-from pdcl.training.batches import Batch, batches
+from pdcl.training.batches import Batch, batches, in_blocks
 from pdcl.training.learner import EVALUATION_BATCH, Step
 from pdcl.trees import Tree, cat, length
 
@@ -61,7 +61,7 @@ class DER(Rehearsal):
 
     def absorb(self, task: Task) -> None:
         self.begin(task, 1)
-        order = torch.randperm(len(task.data), generator=self.generator)
+        order = in_blocks(torch.randperm(len(task.data), generator=self.generator), task.data)
         for batch in batches(task.data, task.index, EVALUATION_BATCH, order, self.place):
             self.held.add_reservoir(self.generator, **self.rows(batch, outputs=self.evaluated(batch.x)))
         self.end(task)

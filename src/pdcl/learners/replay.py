@@ -17,7 +17,7 @@ from pdcl.memory.bound import parse_bound, parse_bytes
 from pdcl.memory.columns import column_for
 from pdcl.memory.store import IN_RAM, Memory
 from pdcl.streams.task import Spec, Task
-from pdcl.training.batches import Batch, batches
+from pdcl.training.batches import Batch, batches, in_blocks
 from pdcl.training.learner import EVALUATION_BATCH, Step
 from pdcl.trees import Tree, cat, flatten
 
@@ -128,7 +128,7 @@ class ER(Rehearsal):
 
     def absorb(self, task: Task) -> None:
         self.begin(task, 1)
-        order = torch.randperm(len(task.data), generator=self.generator)
+        order = in_blocks(torch.randperm(len(task.data), generator=self.generator), task.data)
         for batch in batches(task.data, task.index, EVALUATION_BATCH, order, self.place):
             self.remember(batch)
         self.end(task)

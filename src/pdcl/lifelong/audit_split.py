@@ -23,6 +23,7 @@ from pdcl.streams.arrow import ArrowRows
 from pdcl.streams.audits import SAMPLES, Audit, read_audit
 from pdcl.streams.checks import BadData
 from pdcl.streams.held_out import draw_share
+from pdcl.streams.iterated import Iterated
 from pdcl.streams.mapped import PartOfFile
 from pdcl.streams.samples import Column, Samples, column, inputs_of
 
@@ -150,7 +151,7 @@ def _taken(samples: Samples, mask: Tensor) -> Samples:
 
 
 def _subset(dataset: Any, rows: list[int]) -> Dataset[Any]:
-    return dataset.select(rows) if isinstance(dataset, ArrowRows) else Subset(dataset, rows)
+    return dataset.select(rows) if isinstance(dataset, ArrowRows | Iterated) else Subset(dataset, rows)
 
 
 def _inputs(samples: Samples) -> Tensor:

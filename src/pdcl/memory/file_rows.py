@@ -16,7 +16,7 @@ from pdcl.memory.columns import FEWEST, Rows, check_like, next_size
 from pdcl.storage.scratch import Scratch, scratch_rows
 from pdcl.streams.gathering import returning_memory
 from pdcl.streams.mapped import MappedRows
-from pdcl.trees import Leaf, Tree, cat, flatten, unflatten
+from pdcl.trees import Leaf, Tree, cat, flatten, take, unflatten
 
 if TYPE_CHECKING:
     from pdcl.memory.store import Memory
@@ -166,16 +166,21 @@ def fetched(memory: Memory, fetch: Callable[[Tensor], tuple[Tree, Tree]], positi
     on_disk = any(isinstance(column, FileRows) for column in memory.columns.values())
     if not len(positions) or not (on_disk or exceeds(memory.columns, len(positions), memory.most_in_ram)):
         return fetch(positions)
+    # In ascending order: data that is read from its start is then read once.
+    order = positions.argsort(stable=True)
     inputs: dict[str, Any] = {}
-    targets = []
-    for at, part in zip(range(0, len(positions), FETCHED_AT_ONCE), positions.split(FETCHED_AT_ONCE), strict=True):
-        x, y = fetch(part)
-        targets.append(y)
-        for name, leaf in flatten(x).items():
+    rest: list[tuple[dict[str, Leaf], Tree]] = []
+    for places in order.split(FETCHED_AT_ONCE):
+        x, y = fetch(positions[places])
+        leaves = flatten(x)
+        for name, leaf in leaves.items():
             if isinstance(leaf, Tensor):
-                if not at:
+                if name not in inputs:
                     inputs[name] = scratch_rows(len(positions), tuple(leaf.shape[1:]), leaf.dtype)
-                inputs[name][at : at + len(part)] = leaf
-            else:
-                inputs[name] = cat([inputs[name], leaf]) if at else leaf
-    return unflatten(inputs), cat(targets)
+                inputs[name][places] = leaf
+        rest.append(({name: leaf for name, leaf in leaves.items() if name not in inputs}, y))
+    back = order.argsort()
+    uneven, targets = ([each[side] for each in rest] for side in range(2))
+    sequences = {name: take(cat([each[name] for each in uneven]), back) for name in uneven[0]}
+    found = {name: inputs[name] if name in inputs else sequences[name] for name in leaves}
+    return unflatten(found), take(cat(targets), back)

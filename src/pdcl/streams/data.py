@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, default_collate
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
 from pdcl.streams.columns import CodedColumn, Columns, subset_of
-from pdcl.streams.gathering import gathered
+from pdcl.streams.gathering import gathered, returning_memory
 from pdcl.streams.mapped import MappedRows
 from pdcl.streams.readers import Readers
 from pdcl.trees import LeafSpec, Tree, conformed, flatten, leaf_specs, map_leaves, take, unflatten
@@ -35,6 +35,8 @@ class Data(ABC):
     groups: Tensor | None = None
     # Whether reading may wait for a disk or a decoder, so that it pays to read ahead.
     slow: bool = False
+    # Of data that is read from its start: the block that each sample is shuffled within. None: any order is as good.
+    blocks: Tensor | None = None
 
     @property
     def columns(self) -> dict[str, CodedColumn]:
@@ -135,10 +137,12 @@ class DatasetData(Data):
         self.dataset = dataset
         self.readers = readers or Readers(workers)
         self.by_batch: Callable[[list[int]], Tree] | None = getattr(dataset, "read_batch", None)
-        self.slow = workers > 0 or self.by_batch is not None
         self.collate = collate
         self.leaves = leaves
         self.rows = torch.arange(len(targets)) if rows is None else rows
+        blocks: Tensor | None = getattr(dataset, "blocks", None)
+        self.blocks = None if blocks is None else blocks[self.rows]
+        self.slow = workers > 0 or self.by_batch is not None or blocks is not None
         self.workers = workers
         self.targets = targets
         self.groups = groups
@@ -195,6 +199,9 @@ def column_of(leaves: list[Any]) -> Tree:
         leaves = [np.asarray(leaf) for leaf in leaves]
     shapes = {tuple(getattr(leaf, "shape", ())) for leaf in leaves}
     unequal = len(shapes) > 1 and all(shapes) and len({shape[1:] for shape in shapes}) == 1
+    first, alike = leaves[0], len(shapes) == 1 and all(isinstance(leaf, Tensor) for leaf in leaves)
+    if alike and first.device.type == "cpu" and len({leaf.dtype for leaf in leaves}) == 1:
+        return torch.stack(leaves, out=returning_memory((len(leaves), *first.shape), first.dtype))
     return Ragged.of(leaves) if unequal else default_collate(leaves)
 
 

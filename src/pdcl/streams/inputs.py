@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +29,9 @@ def refuse_containers(x: Any, where: str) -> None:
     kind = f"{where}: {type(x).__name__}"
     if isinstance(x, DataLoader):
         raise BadData(f"{kind} divides data into batches of its own; give the Dataset behind it: loader.dataset")
+    if isinstance(x, Iterator):
+        way = "give pdcl.Iterated(start), where start(first) returns one from sample number `first` on"
+        raise BadData(f"{kind} can be read only once; {way}")
     if _package(x) == "datasets" and type(x).__name__ in ("DatasetDict", "IterableDatasetDict"):
         raise BadData(f"{kind} of Hugging Face holds several sets; give one of them: d['train']")
     if _package(x) == "datasets" and type(x).__name__ == "IterableDataset":

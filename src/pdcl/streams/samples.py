@@ -126,8 +126,8 @@ def _read_dataset(
 ) -> Samples:
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise BadData(
-            f"{where}: {type(dataset).__name__} can't be read by index; wrap it in a Dataset with __getitem__ and "
-            "__len__, or write it to a memory-mapped array first: np.lib.format.open_memmap(…)"
+            f"{where}: {type(dataset).__name__} can't be read by index; give pdcl.Iterated(dataset), or a Dataset with "
+            "__getitem__ and __len__, or write it to a memory-mapped array first: np.lib.format.open_memmap(…)"
         )
     targets = targets_of(dataset) if y is None else targets_column(y)
     if len(targets) != len(dataset):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pdcl.errors import UsageError
 from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.readers import fetched
@@ -65,6 +66,11 @@ def epoch_order(samples: int, seed: int, task: int, epoch: int) -> Tensor:
     return torch.randperm(samples, generator=seeded(seed, task, epoch))
 
 
+def in_blocks(order: Tensor, data: Data) -> Tensor:
+    """This order, or where data is read from its start, the same block by block: each is shuffled within itself."""
+    return order if data.blocks is None else order[data.blocks[order].argsort(stable=True)]
+
+
 def batches(
     data: Data, task: int, size: int, order: Tensor, device: torch.device, start: int = 0, ranks: Ranks = ALONE
 ) -> Iterator[Batch]:
@@ -80,6 +86,10 @@ class Joined(Data):
     """Two or more sets of samples as one, in order."""
 
     def __init__(self, parts: list[Data]) -> None:
+        if any(part.blocks is not None for part in parts):
+            raise UsageError(
+                "this method mixes stored samples into each pass, so pdcl.Iterated won't do: use pdcl or er"
+            )
         self.parts = parts
         self.slow = any(part.slow for part in parts)
         self.targets = cat([part.targets for part in parts])

@@ -14,7 +14,7 @@ from pdcl.errors import Diverged, UsageError
 from pdcl.ranks import Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.task import Stream, Task
-from pdcl.training.batches import Joined, batches, epoch_order, seeded
+from pdcl.training.batches import Joined, batches, epoch_order, in_blocks, seeded
 from pdcl.training.evaluation import evaluate
 from pdcl.training.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
 from pdcl.training.learner import Trainable
@@ -172,7 +172,7 @@ class Loop:
 
     def _epoch(self, task: Task, data: Data, epoch: int) -> None:
         learner, size = self.learner, self.schedule.batch
-        order = epoch_order(len(data), learner.seed, task.index, epoch)
+        order = in_blocks(epoch_order(len(data), learner.seed, task.index, epoch), data)
         per_epoch = -(-len(data) // size)
         every = max(1, self.schedule.epochs * per_epoch // 50)
         start = self.position.step if epoch == self.position.epoch else 0
