@@ -11,6 +11,7 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.ragged import Ragged
 from pdcl.streams.data import Data, DatasetData, TensorData, everything
+from pdcl.streams.mapped import PartOfFile
 from pdcl.streams.readers import fetched
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.trees import Leaf, Tree, flatten, leaf_specs
@@ -56,7 +57,10 @@ def check_data(data: Data, spec: Spec, where: str) -> None:
         data.fetch(torch.arange(1))
     check_targets(data.targets, spec, where)
     if isinstance(data, TensorData) and data.mapped:
-        _check_in_files(data, where)
+        rows = everything(data) if data.rows is None else data.rows
+        _check_in_files(data, data.x, rows, where)
+    elif isinstance(data, DatasetData) and isinstance(data.dataset, PartOfFile):
+        _check_in_files(data, data.dataset.inputs, data.dataset.rows[data.rows], where)
     elif isinstance(data, TensorData):
         check_finite(data.x, where, data.rows)
     else:
@@ -115,10 +119,9 @@ def check_finite(x: Tree, where: str, rows: Tensor | None = None, first: int = 0
             _check_rows(leaf, rows, place, first)
 
 
-def _check_in_files(data: TensorData, where: str) -> None:
-    """`check_finite` of rows in files: as networks get them, read ahead in order."""
-    rows = everything(data) if data.rows is None else data.rows
-    parts = everything(data).split(PIECE) if any(map(_is_real, flatten(data.x).values())) else ()
+def _check_in_files(data: Data, inputs: Tree, rows: Tensor, where: str) -> None:
+    """`check_finite` of these rows of inputs in files: as networks get them, read ahead in order."""
+    parts = everything(data).split(PIECE) if any(map(_is_real, flatten(inputs).values())) else ()
     for part, (x, _) in zip(parts, fetched(data, parts, ahead=1), strict=True):
         for name, leaf in filter(lambda named: _is_real(named[1]), flatten(x).items()):
             _refuse_infinite(leaf, rows[part], f"{where}, {name}" if name else where)
