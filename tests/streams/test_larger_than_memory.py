@@ -118,8 +118,8 @@ def test_a_row_in_a_file_that_is_not_finite_is_named(tmp_path: Path) -> None:
     learner = pdcl.PDCL("linear", memory=20)
     with pytest.raises(BadData, match="row 2100 holds NaN or infinite"):
         learner.learn(np.load(tmp_path / "x.npy", mmap_mode="r"), np.arange(2500) % 2, epochs=1)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     with pytest.raises(BadData, match=r"row 2[13]00 holds NaN or infinite"):
-        mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
         learner.learn(mapped, np.arange(2500) % 2, epochs=1, audit=tmp_path / "audit", audit_share=0.01)
     learner.learn(x[:2000], np.arange(2000) % 2, epochs=1)
     with pytest.raises(BadData, match="row 2100 holds NaN or infinite"):

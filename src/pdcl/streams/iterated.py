@@ -62,7 +62,7 @@ class Iterated(Dataset[Sample]):
 
     def _found(self) -> Column:
         """Every target, in one pass that holds no inputs."""
-        found = []
+        found: list[Column] = []
         for sample in self.start(0):
             self._reader.note(len(found), sample)
             found.append(column(sample[1]))
