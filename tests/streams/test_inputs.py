@@ -77,7 +77,7 @@ REFUSED = {
     "one number per sample": (lambda: PLAIN[:, 0], r"shape \(12,\).*reshape\(-1, 1\)"),
     "a single number": (lambda: 3.0, "single float"),
     "nothing": (lambda: None, "objects such as 'None'"),
-    "a generator": (lambda: (row for row in PLAIN), "objects such as .*generator"),
+    "a generator": (lambda: (row for row in PLAIN), r"generator can be read only once; give pdcl.Iterated"),
     "an empty dict": (dict, "x holds an empty tuple or dict"),
     "a dict of unequal columns": (lambda: {"ids": PLAIN, "mask": PLAIN[:5]}, r"x\.mask has 5 rows and y has 12"),
     "a dict with a number": (lambda: {"ids": PLAIN, "mask": 1.0}, r"x\.mask is a single number"),
