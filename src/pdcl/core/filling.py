@@ -112,9 +112,10 @@ class Filling:
 
     def _classes(self, data: Source) -> int:
         """How many there are in memory and in these data; 0 where targets are something else."""
-        if data.targets.dim() != 1 or data.targets.is_floating_point():
+        targets: Any = data.targets
+        if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
             return 0
-        own = data.targets.unique()
+        own = targets.unique()
         return len(own if not len(self.memory) else torch.cat([own.cpu(), self.memory["y"].cpu().unique()]).unique())
 
     def reached(self, data: Source, forward: Forward) -> Reached:
