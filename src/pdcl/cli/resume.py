@@ -42,7 +42,9 @@ def main(argv: list[str]) -> int:
     from pdcl.cli.run import close
     from pdcl.running.plugins import load_file
     from pdcl.running.resume import resume
+    from pdcl.training.placement import keep_freed_memory
 
+    keep_freed_memory()
     path = Path(argv[0])
     options = parse([Resuming], {}, argv[1:], "pdcl resume RUN", USAGE.splitlines()[-1])
     if plugin := options.pop("plugin", None):

@@ -56,6 +56,9 @@ def main(argv: list[str]) -> int:
         raise UsageError(f"--seeds {running.seeds} must be at least 1: seeds 0 to N−1 are run")
     if "seed" in options and running.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
+    from pdcl.training.placement import keep_freed_memory
+
+    keep_freed_memory()
     seeds = [options.pop("seed", 0)] if running.seeds is None else list(range(running.seeds))
     paths = [_one(stream_name, method_name, running, {**options, "seed": seed}) for seed in seeds]
     close(paths)

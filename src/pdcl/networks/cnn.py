@@ -8,7 +8,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from pdcl.errors import UsageError
-from pdcl.networks.network import Network
+from pdcl.networks.network import Network, by_pixel
 
 SMALLEST_SIDE = 8
 LARGEST_MAP = 4
@@ -32,7 +32,7 @@ class CNN(Network):
 
     def features(self, x: Tensor) -> Tensor:
         images = x[:, None] if x.dim() == 3 else x
-        maps: Tensor = self.pool(self.body(images))
+        maps: Tensor = self.pool(self.body(by_pixel(images)))
         return self.hidden(maps.flatten(1)).relu()  # type: ignore[no-any-return]
 
 

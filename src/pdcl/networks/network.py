@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 
@@ -23,3 +24,12 @@ def flat(x: Tensor) -> Tensor:
     """(n, …) as (n, d) floats; integer columns, as a table may have, count as numbers."""
     rows = x.flatten(1) if x.dim() > 1 else x[:, None]
     return rows if rows.is_floating_point() else rows.float()
+
+
+def by_pixel(images: Tensor) -> Tensor:
+    """Images (n, channels, height, width) with the channels of a pixel side by side in storage.
+
+    Convolution, normalisation and pooling keep this order, and a CPU takes about half the time for them.
+    A copy, since `contiguous` would leave images of one channel as they are: both orders are the same there.
+    """
+    return images.permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format).permute(0, 3, 1, 2)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pdcl.networks.cnn import image_shape
-from pdcl.networks.network import Network
+from pdcl.networks.network import Network, by_pixel
 
 
 class Block(nn.Module):
@@ -49,7 +49,7 @@ class ResNet18(Network):
 
     def features(self, x: Tensor) -> Tensor:
         images = x[:, None] if x.dim() == 3 else x
-        maps: Tensor = self.stages(self.stem(images))
+        maps: Tensor = self.stages(self.stem(by_pixel(images)))
         return maps.mean((2, 3))
 
 

@@ -37,7 +37,7 @@ from pdcl.training.updates import Updater, Updates, scaled
 from pdcl.training.weighting import check_weights, weigh_classes
 from pdcl.trees import Tree, call, joined, logits_of, split, to
 
-EVALUATION_BATCH = 1000
+EVALUATION_BATCH = 250
 
 
 def only_tensors(method: str, spec: Spec) -> None:

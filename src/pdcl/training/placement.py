@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 import torch
@@ -91,3 +93,19 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+# Of glibc's malloc.h: what mallopt sets, and to how many bytes here.
+KEPT_FREE = {"M_TRIM_THRESHOLD": (-1, 2**28), "M_TOP_PAD": (-2, 2**26), "M_MMAP_THRESHOLD": (-3, 2**25)}
+
+
+def keep_freed_memory() -> None:
+    """Let this process use freed memory again, up to 256 MB of it, and not ask the system for new pages at each step.
+
+    By itself the C library gives every large tensor back when it dies. Runs of small convolutional networks spent a
+    fifth of their time on that. For processes that do nothing but runs; only glibc has it, others go on as they are.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            for option, size in KEPT_FREE.values():
+                ctypes.CDLL("libc.so.6").mallopt(option, size)
