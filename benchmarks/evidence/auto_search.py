@@ -12,16 +12,13 @@ tried once on four streams that the search did not see. Every result is a line o
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import warnings
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
-from limits_kept import Book
+from limits_kept import Book, command
 from limits_page import interval
 
 import pdcl
@@ -177,20 +174,5 @@ def table(book: Book) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("runs/auto"))
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    book = Book(asked.out)
-    if asked.table:
-        print(table(book))
-    else:
-        carry_out(book, asked.seeds)
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, "runs/auto", 1, carry_out, table)

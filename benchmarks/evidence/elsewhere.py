@@ -10,16 +10,12 @@ coefficients over time, cut or filled to 20 steps), 5 tasks. Test data as they c
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import warnings
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from limits_kept import Book
+from limits_kept import Book, command
 from limits_page import interval
 
 import pdcl
@@ -87,19 +83,8 @@ def table(book: Book) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("runs/elsewhere"))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    book = Book(asked.out)
-    if asked.table:
-        print(table(book))
-        return
-    for seed in range(asked.seeds):
+def carry_out(book: Book, seeds: int) -> None:
+    for seed in range(seeds):
         for name, memories in MEMORIES.items():
             for memory in memories:
                 for method in METHODS:
@@ -107,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, "runs/elsewhere", 5, carry_out, table)

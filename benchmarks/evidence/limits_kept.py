@@ -19,7 +19,7 @@ import argparse
 import json
 import statistics
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ RIVALS = ("even", "er", "er-ring", "er-ace", "derpp")
 TIMES = (2, 4, 8)
 CALIBRATION = (100, 101, 102)
 LEAST = 0.005
+Table = Callable[["Book"], str]
 
 
 @pdcl.register_rule("partition", "favour")
@@ -106,6 +107,22 @@ class Book:
         with self.file.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(key, f"{row['errors'][-1]:.3f} last, {statistics.mean(row['errors']):.3f} mean", flush=True)
+
+
+def command(document: str | None, place: str, seeds: int, carry_out: Callable[[Book, int], None], table: Table) -> None:
+    """The command line of a study: carry out what is missing in --out, or show --table."""
+    parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path(place))
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--table", action="store_true")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    book = Book(asked.out)
+    if asked.table:
+        print(table(book))
+    else:
+        carry_out(book, asked.seeds)
 
 
 def loaded(name: str, held_out: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Guards and witnesses: drawn before a task is learned, never trained on, within the bound, and the same for ever."""
+"""Guards and witnesses: drawn before a task is learned, never trained on while they are held back, within the bound."""
 
 from __future__ import annotations
 

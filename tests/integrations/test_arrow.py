@@ -18,6 +18,7 @@ from pdcl.streams.checks import BadData
 datasets = pytest.importorskip("datasets")
 pa = pytest.importorskip("pyarrow")
 
+STARTED = Path(__file__).parents[1] / "started"
 COUNT = 240
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(COUNT, 6)).astype("float32")
@@ -170,27 +171,17 @@ def test_options_without_effect_are_refused() -> None:
 
 
 SMALL_MEMORY = """
-import sys, threading, time
+import sys
 import datasets, numpy as np, torch
 torch.set_num_threads(1)
 import pdcl
-
-def anonymous():
-    lines = open("/proc/self/status").read().splitlines()
-    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
+from own_memory import growth
 
 warm = np.random.default_rng(0).random((64, 1024), dtype=np.float32)
 pdcl.PDCL("linear", memory=20).learn(datasets.Dataset.from_dict({"x": list(warm), "label": np.arange(64) % 2}))
 held = datasets.Dataset.from_file(sys.argv[1])
 learner = pdcl.PDCL("linear", memory=50, lr=0.01)
-before, worst = anonymous(), [0.0]
-
-def watch():
-    while True:
-        worst[0] = max(worst[0], anonymous() - before)
-        time.sleep(0.005)
-
-threading.Thread(target=watch, daemon=True).start()
+worst = growth()
 learner.learn(held, epochs=1, batch=250)
 learner.evaluate(held)
 print(worst[0])
@@ -206,6 +197,6 @@ def test_memory_stays_small_while_a_large_table_is_learned(tmp_path: Path) -> No
             writer.write_batch(pa.record_batch([x, pa.array(np.arange(1000) % 4)], schema=schema))
     assert (tmp_path / "t.arrow").stat().st_size > 190 * 2**20
     words = [sys.executable, "-c", SMALL_MEMORY, str(tmp_path / "t.arrow")]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=STARTED, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 100

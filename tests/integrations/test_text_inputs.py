@@ -15,6 +15,7 @@ datasets = pytest.importorskip("datasets")
 pandas = pytest.importorskip("pandas")
 
 import pdcl  # noqa: E402
+from pdcl.networks.heads import widen  # noqa: E402
 from pdcl.streams.checks import BadData  # noqa: E402
 from pdcl.streams.texts import tokenized  # noqa: E402
 
@@ -94,6 +95,23 @@ def test_a_grown_classifier_is_one_that_transformers_can_load(tmp_path: Path) ->
     network.eval().save_pretrained(tmp_path / "saved")
     found = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
     torch.testing.assert_close(found(**inputs).logits, network(**inputs).logits)
+
+
+def test_an_encoder_under_a_head_of_ones_own_keeps_its_config() -> None:
+    """Every config of transformers has num_labels = 2: where a head of two outputs grows, it is not the encoder's."""
+
+    class Own(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder, self.head = classifier().bert, torch.nn.Linear(16, 2)
+
+        def forward(self, **inputs: Any) -> Any:
+            return self.head(self.encoder(**inputs).pooler_output)
+
+    network = Own()
+    assert network.encoder.config.num_labels == 2
+    widen(network, 4, 2)
+    assert (network.head.out_features, network.encoder.config.num_labels) == (4, 2)
 
 
 def test_texts_in_a_hugging_face_dataset_are_refused_with_the_way_out() -> None:

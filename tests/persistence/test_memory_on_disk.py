@@ -16,24 +16,22 @@ import torch
 from pdcl.storage.serialize import BadState, tensors_in
 from pdcl.storage.tensor_file import TensorFile
 
+STARTED = Path(__file__).parents[1] / "started"
 SAMPLES, WIDTH, HELD = 20_000, 1536, 16_000
 # Learns two tasks from a file, in a run that may end half-way through writing a file of rows; then saves and loads.
 # Prints the largest growth of anonymous memory in MB, and what came out.
 CHILD = """
-import hashlib, json, os, signal, sys, threading, time
+import hashlib, json, os, signal, sys
 import numpy as np, torch
 torch.set_num_threads(1)
 import pdcl
+from own_memory import growth
 from pdcl.records import row_chain
 from pdcl.storage import disk
 
 row_chain.PIECE = 2**23
 os.fsync = lambda handle: None
 method, folder, in_ram, out, resumed, kill_at, saved = sys.argv[1:]
-
-def anonymous():
-    lines = open("/proc/self/status").read().splitlines()
-    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
 
 write, files = disk.write, [0]
 def dying(path, content):
@@ -51,12 +49,7 @@ x, y = np.load(folder + "/x.npy", mmap_mode="r"), np.arange(SAMPLES) % 4
 half, tested = SAMPLES // 2, x[:1000]
 tasks = [(x[part], y[part], tested, y[:1000]) for part in (slice(0, half), slice(half, SAMPLES))]
 stream = pdcl.from_tasks(tasks)
-before, worst = anonymous(), [0.0]
-def watch():
-    while True:
-        worst[0] = max(worst[0], anonymous() - before)
-        time.sleep(0.005)
-threading.Thread(target=watch, daemon=True).start()
+worst = growth()
 learner = pdcl.learner(method, "linear", memory=HELD, memory_in_ram=in_ram, lr=0.01)
 place = {"resume": resumed} if resumed else {"out": out}
 found = pdcl.run(stream, learner, epochs=1, batch=500, checkpoint_every=7, **place)
@@ -94,7 +87,8 @@ def child(
     method: str, folder: Path, in_ram: str, out: Path, resumed: Any = "", kill_at: int = 0, saved: Any = ""
 ) -> subprocess.CompletedProcess[str]:
     words = [method, str(folder), in_ram, str(out), str(resumed), str(kill_at), str(saved)]
-    return subprocess.run([sys.executable, "-c", CHILD, *words], capture_output=True, text=True, check=False)
+    words = [sys.executable, "-c", CHILD, *words]
+    return subprocess.run(words, cwd=STARTED, capture_output=True, text=True, check=False)
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pdcl.storage.serialize import same
 from pdcl.streams.checks import BadData
 from pdcl.training.batches import epoch_order, in_blocks
 
+STARTED = Path(__file__).parents[1] / "started"
 X = np.random.default_rng(0).normal(size=(900, 6)).astype("float32")
 Y = (X[:, 0] > 0).astype(int) + 2 * (np.arange(900) % 2)
 
@@ -179,14 +180,11 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 # Learns from samples made one by one, 188 MB of them; prints the largest growth of anonymous memory, in MB.
 SMALL_MEMORY = """
-import sys, threading, time
+import sys
 import numpy as np, torch
 torch.set_num_threads(1)
 import pdcl
-
-def anonymous():
-    lines = open("/proc/self/status").read().splitlines()
-    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
+from own_memory import growth
 
 noise = np.random.default_rng(0).random(4096, dtype=np.float32)
 def start(first):
@@ -194,12 +192,7 @@ def start(first):
         yield torch.from_numpy(np.roll(noise, number)[:1536].copy()), number % 4
 
 pdcl.PDCL("linear", memory=20).learn(np.zeros((64, 8), "float32"), np.arange(64) % 2)
-before, worst = anonymous(), [0.0]
-def watch():
-    while True:
-        worst[0] = max(worst[0], anonymous() - before)
-        time.sleep(0.005)
-threading.Thread(target=watch, daemon=True).start()
+worst = growth()
 learner = pdcl.PDCL("linear", memory=300, tolerance="+9pt")
 learner.learn(pdcl.Iterated(start, buffer=int(sys.argv[1])), epochs=1, batch=200)
 print(worst[0])
@@ -210,7 +203,7 @@ def test_own_memory_follows_the_buffer_and_not_the_data() -> None:
     found = {}
     for buffer in (500, 100_000):
         words = [sys.executable, "-c", SMALL_MEMORY, str(buffer)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, cwd=STARTED, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         found[buffer] = float(done.stdout)
     assert found[500] < 110

@@ -22,16 +22,14 @@ from pdcl.streams.gathering import collected
 from pdcl.streams.readers import read_ahead
 from pdcl.trees import joined
 
+STARTED = Path(__file__).parents[1] / "started"
 # Learns, evaluates and saves; prints the largest growth of anonymous memory since the data was opened, in MB.
 SMALL_MEMORY = """
-import sys, threading, time
+import sys
 import numpy as np, torch
 torch.set_num_threads(1)
 import pdcl
-
-def anonymous():
-    lines = open("/proc/self/status").read().splitlines()
-    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
+from own_memory import growth
 
 folder, samples = sys.argv[1], int(sys.argv[2])
 learner = pdcl.PDCL("linear", memory=50, lr=0.01)
@@ -39,14 +37,7 @@ warm = np.random.default_rng(0).random((64, 1024), dtype=np.float32)
 pdcl.PDCL("linear", memory=20).learn(warm, np.arange(64) % 2)
 x = np.load(folder + "/x.npy", mmap_mode="r")
 y = np.arange(samples) % 4
-before, worst = anonymous(), [0.0]
-
-def watch():
-    while True:
-        worst[0] = max(worst[0], anonymous() - before)
-        time.sleep(0.005)
-
-threading.Thread(target=watch, daemon=True).start()
+worst = growth()
 audit = {"audit": folder + "/audit"} if sys.argv[3] == "audit" else {}
 for half in range(2):
     part = slice(half * samples // 2, (half + 1) * samples // 2)
@@ -68,7 +59,7 @@ def test_memory_stays_small_while_a_large_file_is_learned_evaluated_and_saved(au
     size = x.nbytes / 2**20
     del x
     words = [sys.executable, "-c", SMALL_MEMORY, str(tmp_path), str(samples), audit]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=STARTED, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert size == 500
     assert float(done.stdout) < 100

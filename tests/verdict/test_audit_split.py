@@ -5,6 +5,7 @@ import pytest
 
 import pdcl
 from pdcl.errors import PdclError, UsageError
+from pdcl.lifelong import references
 from pdcl.streams.audits import read_audit
 from pdcl.streams.hashes import sample_hashes
 from pdcl.streams.transform import Transform
@@ -109,3 +110,18 @@ def test_the_same_task_after_a_refusal_sets_the_same_samples_aside(learner, tmp_
     learner.learn(x, y, name="jan", epochs=1, audit=tmp_path / "a")
     pdcl.PDCL("mlp:8", memory=20, seed=0, device="cpu").learn(x, y, name="jan", epochs=1, audit=tmp_path / "b")
     assert read_audit(tmp_path / "a").hash() == read_audit(tmp_path / "b").hash()
+
+
+def test_references_are_measured_in_pieces_and_are_those_of_the_whole(learner, tmp_path, monkeypatch):
+    sizes, measured = [], references.measured
+
+    def noting(learner, audit):
+        sizes.append(len(audit))
+        return measured(learner, audit)
+
+    monkeypatch.setattr(references, "measured", noting)
+    learner.learn(*task(0, n=5000), name="jan", epochs=1, audit=tmp_path / "a", audit_share=0.5)
+    assert sizes == [1000, 1000, 500]
+    whole = measured(learner, read_audit(tmp_path / "a"))
+    for name, values in learner.lineage.references.state_dict().items():
+        assert values.tolist() == getattr(whole, name).tolist()

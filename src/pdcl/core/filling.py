@@ -173,6 +173,8 @@ class Filling:
         if GROUP in self.memory.columns:
             group = self.memory[GROUP].cpu()
             free &= ~torch.isin(group, group[stay])
+        if not bool(free.any()):
+            return replayed
         role[free.to(role.device)] = REPLAY
         return task_sets(self.memory["task"].cpu(), len(replayed.counts), (role.cpu() == REPLAY).nonzero().flatten())
 

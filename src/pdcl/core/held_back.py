@@ -1,7 +1,7 @@
-"""Samples that are stored and never trained on: guards steer duals, witnesses certify limits.
+"""Samples that are stored and held back from training: guards steer duals, witnesses certify limits.
 
-They are drawn before a task is learned and count within the bound of memory. One that later tasks leave no place for is
-given to replay, and is none from then on. A sample's group (a patient, a speaker) is on one side only.
+They are drawn before a task is learned and count within the bound of memory. Where later tasks leave no place for one,
+it is replayed from then on, and judges nothing any more. A sample's group (a patient, a speaker) is on one side only.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class PDCL(Rehearsal):
     base: b, the weight of every past task before its dual (0: the paper's problem)
     base_most: the most that these come to, in weights of the new task: b = min(base, base_most / past tasks);
         None: no bound
-    guard: samples of each task that are stored and never trained on, and steer its dual (none; with
+    guard: samples of each task that are stored, held back from training, and steer its dual (none; with
         on_violation="feasible", from 1000 places on, a sixteenth of memory for all tasks together)
     witness: the same, by which its limit is judged (where one is stated, from 200 places and ten for each class on:
         an eighth of memory or, with guards, a sixteenth, while that is five a task)

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset, Subset
 
 from pdcl.errors import UsageError
 from pdcl.lifelong.audited import audit_of
-from pdcl.lifelong.references import note_references
+from pdcl.lifelong.references import PIECE, note_references
 from pdcl.storage.disk import reported, written_whole
 from pdcl.storage.scratch import scratch_rows
 from pdcl.storage.tensor_file import LARGE
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 LEVEL = 0.05
-PIECE = 1000
 
 
 @dataclass(frozen=True)

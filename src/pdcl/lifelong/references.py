@@ -81,7 +81,7 @@ def note_references(learner: Learner, audit: Audit, chosen: npt.NDArray[np.int64
     assert learner.spec is not None
     rows = np.arange(len(audit)) if chosen is None else chosen
     if learner.spec.kind != "regression" and len(rows):
-        pieces = np.split(rows, range(PIECE, len(rows), PIECE))
-        found = [measured(learner, audit.taken(piece)) for piece in pieces]
-        new = References(*(torch.cat([getattr(each, n) for each in found]) for n in References.__dataclass_fields__))
-        learner.lineage.references = learner.lineage.references.joined(new)
+        found = learner.lineage.references
+        for piece in np.split(rows, range(PIECE, len(rows), PIECE)):
+            found = found.joined(measured(learner, audit.taken(piece)))
+        learner.lineage.references = found

@@ -44,13 +44,18 @@ def widen(model: nn.Module, outputs: int, before: int) -> tuple[str, nn.Linear]:
     new.weight.requires_grad_(old.weight.requires_grad)
     parent, _, attribute = name.rpartition(".")
     setattr(model.get_submodule(parent), attribute, new)
-    _tell_width(model, before, outputs)
+    _tell_width(model, name, before, outputs)
     return name, new
 
 
-def _tell_width(model: nn.Module, before: int, outputs: int) -> None:
-    """Networks of transformers write their width down too, twice: `num_labels` of the model and of its config."""
-    for module in model.modules():
+def _tell_width(model: nn.Module, head: str, before: int, outputs: int) -> None:
+    """Classifiers of transformers write their width down too, as `num_labels` of the model and of its config.
+
+    Only those around the head: every config has a `num_labels`, that of an encoder in somebody's network too.
+    """
+    parts = head.split(".")
+    for depth in range(len(parts)):
+        module = model.get_submodule(".".join(parts[:depth]))
         config: Any = vars(module).get("config")
         if getattr(config, "num_labels", None) == before:
             names = dict(getattr(config, "id2label", None) or {})
