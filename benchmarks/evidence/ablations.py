@@ -15,8 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import torch
-from limits_kept import Book, calibrated, jobs, measure, references_of, scenarios
+from limits_kept import Book, calibrated, jobs, measure, references_of, scenarios, settle
 from limits_page import held_to, interval
 
 from pdcl.promises import LimitBroken
@@ -57,7 +56,7 @@ def main() -> None:
     if asked.table:
         print(f"{without_limits(book.rows)}\n\n{with_limits(book.rows)}")
         return
-    torch.set_num_threads(1)
+    settle()
     warnings.simplefilter("ignore", LimitBroken)
     for stream in asked.streams:
         references = calibrated(book, stream)

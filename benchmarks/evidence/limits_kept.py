@@ -30,6 +30,7 @@ import pdcl
 from pdcl.duality.partition import affine_partition
 from pdcl.promises import LimitBroken
 from pdcl.running.plugins import load_file
+from pdcl.training.placement import keep_freed_memory
 
 # name: stream, its options, memory, options of every method. Pixels of digits and mnist are taken as vectors: the
 # network that `auto` has for those costs a fifth of the one for images, which pays for more seeds.
@@ -78,7 +79,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.plugin is not None:
         load_file(asked.plugin)
-    torch.set_num_threads(1)
+    settle()
     warnings.simplefilter("ignore", LimitBroken)
     book = Book(asked.out)
     options = {name: json.loads(value) for name, _, value in (each.partition("=") for each in asked.option)}
@@ -88,6 +89,12 @@ def main() -> None:
             for name in asked.method:
                 for job in jobs(stream, references, name, asked.label or name, options, asked.scenarios):
                     measure(book, stream, seed, **job)
+
+
+def settle() -> None:
+    """For a process that does nothing but runs: one thread, freed memory used again."""
+    torch.set_num_threads(1)
+    keep_freed_memory()
 
 
 class Book:
@@ -116,7 +123,7 @@ def command(document: str | None, place: str, seeds: int, carry_out: Callable[[B
     parser.add_argument("--seeds", type=int, default=seeds)
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
-    torch.set_num_threads(1)
+    settle()
     warnings.simplefilter("ignore")
     book = Book(asked.out)
     if asked.table:
