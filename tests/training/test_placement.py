@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+import pdcl
 from pdcl.learners.catalog import method
 from pdcl.streams.catalog import load
 from pdcl.training.batches import batches
+from pdcl.training.optimizers import make_optimizer
 from pdcl.training.placement import LOOK_EVERY
 
 
@@ -84,3 +86,41 @@ def test_freed_memory_is_used_again_and_not_asked_for_anew() -> None:
     if faults("as it is") < 100_000:
         pytest.skip("this C library keeps freed memory by itself")
     assert faults("kept") < 30_000
+
+
+def test_learn_computes_as_a_run_does_and_leaves_torch_as_it_was() -> None:
+    """One thread for a small network, numbers below 1e-38 as 0; after it, threads and small numbers as before."""
+    x, y = torch.randn(40, 3), torch.arange(40) % 2
+    seen = []
+    tiny = torch.full((), 1e-40)
+
+    class Looking(torch.nn.Linear):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            seen.append((torch.get_num_threads(), float(tiny * 1)))
+            return super().forward(inputs)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        pdcl.PDCL(Looking(3, 2), memory=10).learn(x, y, epochs=1)
+        assert set(seen[-5:]) >= {(1, 0.0)}
+        assert (torch.get_num_threads(), float(tiny * 1)) == (2, float(tiny))
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_steps_of_adam_are_those_of_torchs_plain_form(name: str) -> None:
+    kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+    ours, theirs = (torch.nn.Linear(7, 3, dtype=torch.float64) for _ in range(2))
+    theirs.load_state_dict(ours.state_dict())
+    made = make_optimizer(name, ours, 0.01, 0.1)
+    plain = kinds[name](theirs.parameters(), lr=0.01, weight_decay=0.1, foreach=False, fused=False)
+    assert made.param_groups[0]["fused"]
+    for _ in range(20):
+        x = torch.randn(5, 7, dtype=torch.float64)
+        for network, optimiser in ((ours, made), (theirs, plain)):
+            optimiser.zero_grad()
+            network(x).square().sum().backward()
+            optimiser.step()
+    torch.testing.assert_close(ours.weight, theirs.weight, rtol=1e-10, atol=1e-12)

@@ -21,7 +21,6 @@ from pdcl.storage.locking import Lock
 from pdcl.streams.task import Stream
 from pdcl.training.events import Event, Listener, PromisesJudged, RunBegan, RunEnded, Warned
 from pdcl.training.loop import Loop
-from pdcl.training.placement import threads, threads_for
 from pdcl.training.schedule import Schedule
 
 
@@ -86,8 +85,7 @@ class Execution:
         return JointKeeper(record, self.pace, clock, signals, self.ranks)
 
     def _finish(self, loop: Loop, clock: Clock, record: Record | None) -> Result:
-        with threads(threads_for(self.learner.model)):
-            history = loop.run()
+        history = loop.run()
         result = result_of(history, self.learner, clock.cost(), None if record is None else record.path)
         loop.listener(RunEnded(result.mean_accuracy, result.mean_forgetting))
         if record is not None:

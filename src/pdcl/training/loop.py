@@ -18,6 +18,7 @@ from pdcl.training.batches import Joined, batches, epoch_order, in_blocks, seede
 from pdcl.training.evaluation import evaluate
 from pdcl.training.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
 from pdcl.training.learner import Trainable
+from pdcl.training.placement import computing
 from pdcl.training.schedule import Schedule
 
 
@@ -65,7 +66,7 @@ class Loop:
     def run(self) -> History:
         """Learn every task from `position` on."""
         self.learner.emit = self.listener
-        with _own_randomness():
+        with _own_randomness(), computing(self.learner.model):
             self._restore_randomness()
             for task in self.stream.tasks[self.position.task :]:
                 self._learn(task)
@@ -98,7 +99,7 @@ class Loop:
     def learn(self, task: Task) -> History:
         """Learn one task that needn't be of the stream."""
         self.learner.emit = self.listener
-        with _own_randomness():
+        with _own_randomness(), computing(self.learner.model):
             self._learn(task)
         return self.history
 
