@@ -190,7 +190,8 @@ def interval(values: list[float]) -> str:
 
 
 def draw(rows: Rows, place: Path) -> None:
-    """Excess against new-task error with the rivals' cloud, and a task's own error against its stated limit."""
+    """Excess against new-task error with the rivals' cloud, a task's own error against its stated limit, and what
+    witnesses said of an error against what it is on test data."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -198,9 +199,14 @@ def draw(rows: Rows, place: Path) -> None:
 
     place.mkdir(parents=True, exist_ok=True)
     streams = sorted({row["stream"] for row in rows if row["kind"] == "limited"})
-    for name, each, height in (("limits_excess.png", _cloud, 3.2), ("limits_response.png", _response, 3.0)):
-        figure, axes = plt.subplots(1, len(streams), figsize=(3.1 * len(streams), height), squeeze=False)
-        for axis, stream in zip(axes[0], streams, strict=True):
+    witnessed = [stream for stream in streams if any(_witnessed(rows, stream))]
+    for name, each, own, height in (
+        ("limits_excess.png", _cloud, streams, 3.2),
+        ("limits_response.png", _response, streams, 3.0),
+        ("limits_witnesses.png", _witnesses, witnessed, 3.2),
+    ):
+        figure, axes = plt.subplots(1, len(own), figsize=(3.1 * len(own), height), squeeze=False)
+        for axis, stream in zip(axes[0], own, strict=True):
             each(axis, rows, stream)
             axis.set_title(stream)
         named = {
@@ -248,6 +254,30 @@ def _response(axis: Any, rows: Rows, stream: str) -> None:
             axis.errorbar(x, y, spread, capsize=3, label=method, **style)
     axis.set_xlabel("stated limit − reference, points")
     axis.set_ylabel(f"test error of task {middle + 1}, %")
+
+
+def _witnessed(rows: Rows, stream: str) -> list[dict[str, Any]]:
+    """Rows of promises that witnesses judged, with the test error."""
+    references = references_of(rows, stream)
+    own = [row for row in rows if row["stream"] == stream and row["kind"] == "limited" and row["method"] == "pdcl"]
+    return [each for row in own for each in _said(row, references) if each["samples"]]
+
+
+def _witnesses(axis: Any, rows: Rows, stream: str) -> None:
+    """Every interval over the test error that it should hold: those that cross the diagonal do."""
+    found = _witnessed(rows, stream)
+    errors, low, high = ([100 * each[name] for each in found] for name in ("error", "low", "high"))
+    holds = [a <= error <= b for a, error, b in zip(low, errors, high, strict=True)]
+    for wanted, colour, label in ((True, "tab:blue", "holds the test error"), (False, "tab:red", "doesn't")):
+        lines = [k for k, held in enumerate(holds) if held is wanted]
+        if lines:
+            axis.vlines(
+                *([each[k] for k in lines] for each in (errors, low, high)), colour, lw=0.8, alpha=0.5, label=label
+            )
+    most = max(errors) * 1.05
+    axis.plot([0, most], [0, most], "k--", lw=1)
+    axis.set_xlabel("test error of a past task, %")
+    axis.set_ylabel("interval of its witnesses, %")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,13 @@ def test_new_versions_and_sources_make_no_other_run(tmp_path, fake_run):
         Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.5}, versions={"pdcl": "9"}))
 
 
+def test_where_samples_lie_makes_no_other_run(tmp_path, fake_run):
+    """A study of before `memory_in_ram` was an option goes on: its runs were taken for others once."""
+    Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.5}))
+    with pytest.raises(RunUnfinished):
+        Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.5, "memory_in_ram": "1GB"}))
+
+
 def test_a_directory_that_holds_something_else_is_left_alone(tmp_path, fake_run):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("five years")
