@@ -96,6 +96,14 @@ def test_options_split_groups_and_name_only_what_varies(tmp_path, fake_run):
     assert labels == {"pdcl alpha=0.5 partition=null", "pdcl alpha=0.3 partition=bp", "er"}
 
 
+def test_where_samples_lie_splits_no_group(tmp_path, fake_run):
+    """Records of before `memory_in_ram` was an option lack it."""
+    fake_run(tmp_path, seed=0)
+    fake_run(tmp_path, seed=1, options={"memory_in_ram": "1GB"})
+    (member,) = group(scan(tmp_path))
+    assert (member.label, member.seeds) == ("pdcl", [0, 1])
+
+
 def test_options_of_the_stream_split_groups_too(tmp_path, fake_run):
     for difficulty in (1, 2):
         fake_run(tmp_path, stream_options={"difficulty": difficulty})

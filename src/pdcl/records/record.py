@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # What makes two runs of one name the same run; versions and where an option came from don't.
 IDENTITY = ("stream", "stream_options", "method", "preset", "memory", "seed", "data")
-# Options that say where samples lie; what comes out is the same to the bit.
-ELSEWHERE = ("memory_in_ram",)
 
 
 class Record:
@@ -152,7 +150,7 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     before, after = _values(old), _values(fresh)
     keys = sorted(before.keys() | after.keys())
     # An option that is None does nothing: a run of before it was an option is the same run.
-    return different + [key for key in keys if key not in ELSEWHERE and before.get(key) != after.get(key)]
+    return different + [key for key in keys if key not in schema.PLACES and before.get(key) != after.get(key)]
 
 
 def _values(config: Mapping[str, Any]) -> dict[str, Any]:

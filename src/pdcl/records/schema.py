@@ -16,6 +16,8 @@ VERSION = 1
 CONFIG = "config.json"
 EVENTS = "events.jsonl"
 RESULT = "result.json"
+# Options that say where samples lie and nothing else: what comes out is the same to the bit.
+PLACES = ("memory_in_ram",)
 
 
 class Option(TypedDict):
