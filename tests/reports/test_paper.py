@@ -78,6 +78,22 @@ def test_few_settings_and_few_seeds_leave_claims_about_all_settings_undecided(st
     assert finding(er, study.directory).verdict == HELD
 
 
+def test_two_settings_in_which_er_is_beaten_say_nothing_of_some_setting(study, fake_run) -> None:
+    er = "In some settings no method is clearly better than er"
+
+    def beaten(memory: int) -> None:
+        for method, accuracy in (("er", 0.80), ("pdcl", 0.90)):
+            study(method, accuracy, memory=memory)
+            setting = {"stream": "mnist", "preset": "tamed", "memory": memory, "seed": 4}
+            fake_run(study.directory, accuracy + 0.003, method=method, label=method, **setting)
+
+    beaten(200)
+    beaten(500)
+    assert finding(er, study.directory).verdict == UNDECIDED
+    beaten(1000)
+    assert finding(er, study.directory).verdict == NOT_HELD
+
+
 def test_less_forgetting_counts_for_a_claim_about_forgetting(study) -> None:
     study("er", 0.80, forgetting=0.3)
     study("pdcl0", 0.80, forgetting=0.1)

@@ -69,7 +69,7 @@ def among_settings(name: str, runs: Runs) -> Finding:
 
 
 def er_unbeaten(runs: Runs) -> Finding:
-    """Held if in some setting with five seeds no method is above er beyond its interval."""
+    """Held if in some setting with five seeds no method is above er beyond its interval; undecided with few settings."""
     unbeaten, known, enough = 0, 0, 0
     for stream, memory in runs.settings():
         er = metric(runs.find(stream, "er", memory), "mean_accuracy")
@@ -82,7 +82,7 @@ def er_unbeaten(runs: Runs) -> Finding:
             seeded = min(each.n for each in decided) >= FEWEST_SEEDS
             enough += seeded
             unbeaten += seeded and all(each.verdict != HELD for each in decided)
-    verdict = UNDECIDED if not enough else HELD if unbeaten else NOT_HELD
+    verdict = HELD if unbeaten else NOT_HELD if enough >= FEWEST_SETTINGS else UNDECIDED
     return Finding(verdict, unbeaten, n=known, unit=f"of {known} settings") if known else ABSENT
 
 
