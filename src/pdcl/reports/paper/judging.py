@@ -69,7 +69,7 @@ def among_settings(name: str, runs: Runs) -> Finding:
 
 
 def er_unbeaten(runs: Runs) -> Finding:
-    """Held if in some setting with five seeds no method is above er beyond its interval; few settings refute nothing."""
+    """Held if in some setting with five seeds no method is above er beyond its interval; few settings refute none."""
     unbeaten, known, enough = 0, 0, 0
     for stream, memory in runs.settings():
         er = metric(runs.find(stream, "er", memory), "mean_accuracy")
