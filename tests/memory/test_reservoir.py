@@ -65,3 +65,18 @@ def test_decisions_are_those_of_algorithm_r(seen, count, capacity, seed):
         slot = number if number < capacity else int(u * (number + 1))
         expected += [(number, slot)] if slot < capacity else []
     assert list(zip(numbers.tolist(), slots.tolist(), strict=True)) == expected
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.integers(0, 2**20))
+def test_passing_by_what_is_not_kept_changes_nothing(batches, seed):
+    one, other, draws, same = Reservoir(), Reservoir(), seeded(seed), seeded(seed)
+    with patch.object(module, "BLOCK", 16):
+        for batch in batches:
+            kept = one.offer(batch, 3, draws)
+            if other.pass_by(batch):
+                assert kept is None
+            else:
+                again = other.offer(batch, 3, same)
+                assert (kept is None) == (again is None)
+                assert kept is None or all(map(torch.equal, kept, again))
+            assert one.state_dict() == other.state_dict()

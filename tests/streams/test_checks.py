@@ -111,3 +111,11 @@ def test_of_a_dataset_a_few_samples_are_looked_at() -> None:
 def test_errors_are_the_users_to_act_on() -> None:
     with pytest.raises(PdclError):
         split(np.zeros((2, 2)), [0])
+
+
+def test_large_numbers_whose_sum_is_infinite_are_finite() -> None:
+    x = torch.full((4, 3), 3e38)
+    from_tasks([(x, [0, 1, 0, 1], x, [0, 1, 0, 1])])
+    x[2, 1] = -torch.inf
+    with pytest.raises(BadData, match="row 2 holds NaN or infinite"):
+        from_tasks([(x, [0, 1, 0, 1], x, [0, 1, 0, 1])])

@@ -123,7 +123,8 @@ class ER(Rehearsal):
         if not len(self.held):
             return batch.x, batch.y
         slots = self.held.draw(self.portion(batch), self.generator)
-        slots = slots[self.peers.part(len(slots), backwards=True)]
+        if not self.peers.alone:
+            slots = slots[self.peers.part(len(slots), backwards=True)]
         return cat([batch.x, self.held.read("x", slots)]), cat([batch.y, self.held.read("y", slots)])
 
     def absorb(self, task: Task) -> None:
@@ -134,7 +135,8 @@ class ER(Rehearsal):
         self.end(task)
 
     def remember(self, batch: Batch) -> None:
-        self.held.add_reservoir(self.generator, **self.rows(batch.complete()))
+        if not self.held.reservoir.pass_by(batch.total):
+            self.held.add_reservoir(self.generator, **self.rows(batch.complete()))
 
 
 @dataclass(eq=False)

@@ -34,6 +34,14 @@ class Reservoir:
         self.numbers: list[int] = []
         self.slots: list[int] = []
 
+    def pass_by(self, count: int) -> bool:
+        """Count the next `count` samples as offered, if it is decided already that none of them is kept."""
+        after = self.seen + count
+        if after > self.decided or (self.numbers and self.numbers[0] < after):
+            return False
+        self.seen = after
+        return True
+
     def offer(self, count: int, capacity: int, generator: Generator) -> tuple[Tensor, Tensor] | None:
         """The next `count` samples: (positions among them, slots they go to), or None where none is kept.
 
@@ -47,7 +55,7 @@ class Reservoir:
             return None
         last = dict(zip(self.slots[:now], self.numbers[:now], strict=True))
         del self.slots[:now], self.numbers[:now]
-        return torch.tensor([*last.values()]) - start, torch.tensor([*last])
+        return torch.tensor([number - start for number in last.values()]), torch.tensor([*last])
 
     def _decide(self, count: int, capacity: int, generator: Generator) -> None:
         numbers, slots = reservoir_writes(self.decided, count, capacity, generator)

@@ -134,7 +134,8 @@ class Memory:
         if len(slots) == 0:
             return
         size = self.size if self.size == self.capacity else max(self.size, int(slots.max()) + 1)
-        self.columns |= beyond(self.columns, self.size, size, self.most_in_ram)
+        if size > self.size:
+            self.columns |= beyond(self.columns, self.size, size, self.most_in_ram)
         for column in self.columns.values():
             column.reserve(size, self.capacity)
         if self._journal is not None:

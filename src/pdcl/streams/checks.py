@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -149,6 +150,9 @@ def _check_rows(leaf: Tensor, rows: Tensor | None, where: str, first: int) -> No
 def _refuse_infinite(leaf: Leaf, rows: Tensor, where: str) -> None:
     """rows: the numbers that the leaf's rows have where they come from."""
     assert isinstance(leaf, Tensor)
+    # A sum is finite only where all its terms are, and quicker to find; that of finite numbers may still be infinite.
+    if math.isfinite(leaf.sum()):
+        return
     bad = ~leaf.reshape(len(leaf), -1).isfinite().all(1)
     if bool(bad.any()):
         raise BadData(f"{where}: row {int(rows[bad][0])} holds NaN or infinite inputs; drop or fill such rows first")

@@ -54,7 +54,10 @@ def only_classification(method: str, spec: Spec) -> None:
 
 @dataclass(frozen=True)
 class Step:
-    """What one update did: the current batch's losses, one per sample, and numbers worth plotting."""
+    """What one update did: the current batch's losses, one per sample, and numbers worth plotting.
+
+    `losses` are looked at some steps later, so nobody may write into them.
+    """
 
     losses: Tensor
     scalars: dict[str, float] = field(default_factory=dict)

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import Diverged, UsageError
-from pdcl.ranks import Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.task import Stream, Task
 from pdcl.training.batches import Joined, batches, epoch_order, in_blocks, seeded
 from pdcl.training.evaluation import evaluate
 from pdcl.training.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
 from pdcl.training.learner import Trainable
+from pdcl.training.meter import Meter
 from pdcl.training.placement import computing
 from pdcl.training.schedule import Schedule
 
@@ -60,7 +60,7 @@ class Loop:
     history: History = field(default_factory=History)
 
     def __post_init__(self) -> None:
-        self._meter = _Meter()
+        self._meter = Meter()
         self._random: dict[str, Tensor] | None = None
 
     def run(self) -> History:
@@ -105,8 +105,9 @@ class Loop:
 
     def synchronise(self) -> None:
         """Let every rank hold what one process would, before rank 0 keeps it for all."""
-        if self._meter.total is not None:
-            self._meter.total = self.learner.peers.mean(self._meter.total)
+        total = self._meter.sum_up(self.learner.peers)
+        if total is not None:
+            self._meter.total = self.learner.peers.mean(total)
         self.learner.synchronise()
 
     def state_dict(self) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class Loop:
         return {
             "position": list(astuple(self.position)),
             "history": asdict(self.history),
-            "meter": {"total": self._meter.total, "count": self._meter.count},
+            "meter": {"total": self._meter.sum_up(self.learner.peers), "count": self._meter.count},
             "random": randomness(),
             "lineage": self.learner.notes(),
         }
@@ -131,7 +132,7 @@ class Loop:
         total, count = state["meter"]["total"], state["meter"]["count"]
         if not (isinstance(total, Tensor | None) and isinstance(count, int)):
             raise UsageError(f"the state's sum of losses is damaged: {total!r:.40} over {count!r:.40} steps")
-        self._meter = _Meter(total, count)
+        self._meter = Meter(total, count)
         self._random = checked_randomness(state["random"])
         past = self.stream.tasks[: self.position.task]
         self.learner.restore_notes(state["lineage"], self.stream, past)
@@ -181,8 +182,8 @@ class Loop:
         for number, batch in enumerate(read, start):
             self.position = Position(task.index, epoch, number)
             step = learner.step(batch)
-            mean = learner.peers.batch_mean(step.losses, batch.total)
-            loss = self._meter.add(mean, 1 if number == per_epoch - 1 else every, learner.peers)
+            at_least = 1 if number == per_epoch - 1 else every
+            loss = self._meter.add(step.losses, batch.total, at_least, learner.peers)
             if loss is not None:
                 self.listener(Stepped(task.index, epoch, number, loss, step.scalars))
             self.position = Position(task.index, epoch, number + 1)
@@ -201,24 +202,6 @@ class Loop:
         if found.confusion is not None:
             history.confusion = found.confusion.tolist()
         self.listener(Evaluated(task.index, found.class_il, found.task_il))
-
-
-@dataclass
-class _Meter:
-    """Averages losses on the device and speaks now and then, so that a step costs no event."""
-
-    total: Tensor | None = None
-    count: int = 0
-
-    def add(self, loss: Tensor, at_least: int, ranks: Ranks) -> float | None:
-        """The mean since it last spoke, once that is over so many steps."""
-        self.total = loss if self.total is None else self.total + loss
-        self.count += 1
-        if self.count < at_least:
-            return None
-        mean = float(ranks.mean(self.total)) / self.count
-        self.total, self.count = None, 0
-        return mean
 
 
 def randomness() -> dict[str, Tensor]:
