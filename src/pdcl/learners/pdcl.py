@@ -76,7 +76,7 @@ class PDCL(Rehearsal):
     partition: how memory is divided: evenly (uniform), by dual (affine, PB), by generalisation gap (generalization,
         BP), by the room that limits leave (room); if nothing is said, affine for losses, room for error rates
     selection: which samples are kept: any (uniform), or by dual (dual, FB)
-    constrain: the loss of stored samples, the drift of their outputs, or both (loss:drift=0.3; for tokens loss)
+    constrain: the loss of stored samples, the drift of their outputs, or both (loss:drift=0.1; for tokens loss)
     dual_steps: dual steps per task, spread evenly over it (60, if nothing is said)
     primal_steps: T_p, primal steps per dual step, instead of dual_steps
     start: what duals start a task with
@@ -94,7 +94,7 @@ class PDCL(Rehearsal):
     balance: keep as many samples of each class within a task (yes)
     candidates: samples scored per place for selection by dual (4, at least 1000 in all; 0: all of the task's data)
     rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
-    drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.3)
+    drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.1)
     drift_tolerance: ε of the drift, where it is constrained (.1)
     """
 
@@ -320,7 +320,7 @@ def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "dual": "capped" if tolerances.in_error else "ascent",
         "estimator": "dual",
         "partition": usual_partition(tolerances),
-        "constrain": "loss:drift=0.3",
+        "constrain": "loss:drift=0.1",
     }
     found = {kind: rule(kind, usual[kind] if options[kind] is None else options[kind]) for kind in HOMES}
     for name, (kind, setting) in SHORT.items():
