@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import threading
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from pdcl.cli.study import main
 from pdcl.errors import UsageError, WorkFailed
+from pdcl.storage.disk import write_whole
 from pdcl.storage.locking import Lock
 from pdcl.studies import Ended, Job, LocalProcesses, RunSpec
 from pdcl.studies.worker import Streams, carry_out
@@ -66,7 +68,7 @@ def test_a_run_given_out_twice_waits_for_the_other_and_takes_its_result(tmp_path
     assert "is in use by process" in (refused.cause or "")
 
     def finish() -> None:
-        (run / "result.json").write_bytes(result)
+        write_whole(run / "result.json", result)
         lock.release()
 
     timer = threading.Timer(0.5, finish)
@@ -76,3 +78,29 @@ def test_a_run_given_out_twice_waits_for_the_other_and_takes_its_result(tmp_path
     assert isinstance(second, Ended)
     assert (second.cause, second.path, second.accuracy) == (None, first.path, first.accuracy)
     assert (run / "result.json").read_bytes() == result
+
+
+def test_a_run_that_the_other_ends_between_two_looks_is_taken_as_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(SPEC, str(tmp_path))
+    first = carry_out(job, Streams(), set())
+    assert isinstance(first, Ended)
+    assert first.path is not None
+    result = Path(first.path) / "result.json"
+    ended = result.read_bytes()
+    result.unlink()
+    module = importlib.import_module("pdcl.running.run")
+    run, resumed = module.run, []
+
+    def run_as_the_other_ends(*given: object, resume: Path | None = None, **more: object) -> object:
+        if resume is not None:
+            result.write_bytes(ended)
+            resumed.append(resume)
+        return run(*given, resume=resume, **more)
+
+    monkeypatch.setattr(module, "run", run_as_the_other_ends)
+    second = carry_out(job, Streams(), set())
+    assert isinstance(second, Ended)
+    assert resumed
+    assert (second.cause, second.path, second.accuracy) == (None, first.path, first.accuracy)

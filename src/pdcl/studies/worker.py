@@ -153,15 +153,18 @@ def _run(job: Job, stream: Stream) -> tuple[Path, float, str]:
     }
     note = ""
     try:
-        result = run(stream, spec.method, out=job.out, **asked)
-    except RunFinished as done:
-        return done.path, read_result(done.path)["mean_accuracy"] or math.nan, note
-    except RunUnfinished as begun:
         try:
-            result = run(stream, spec.method, resume=begun.path, **asked)
-        except Damaged as damage:
-            # Any other error may pass, or be a defect of ours: then the run and all that it saved stay where they are.
-            note = f"began again, since its saved state is damaged: {damage}; the old run is {move_aside(begun.path)}"
             result = run(stream, spec.method, out=job.out, **asked)
+        except RunUnfinished as begun:
+            try:
+                result = run(stream, spec.method, resume=begun.path, **asked)
+            except Damaged as damage:
+                # Any other error may pass, or be a defect of ours: then the run and all that it saved stay there.
+                aside = move_aside(begun.path)
+                note = f"began again, since its saved state is damaged: {damage}; the old run is {aside}"
+                result = run(stream, spec.method, out=job.out, **asked)
+    except RunFinished as done:
+        # Before we came, or between our first look and the second: whoever held it has ended it.
+        return done.path, read_result(done.path)["mean_accuracy"] or math.nan, note
     assert result.path is not None
     return result.path, result.mean_accuracy, note
