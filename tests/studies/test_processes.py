@@ -36,6 +36,24 @@ class Deadly(Finetune):
     def step(self, batch):
         os._exit(7)
 """
+# Replay whose runs of seed 2 wait as long as the file is there: a study with such a run can't end meanwhile.
+WAITING = """
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pdcl
+from pdcl.learners.replay import ER
+
+
+@pdcl.register("er-waiting")
+@dataclass(eq=False)
+class Waiting(ER):
+    def step(self, batch):
+        while self.seed == 2 and Path(FILE).exists():
+            time.sleep(0.02)
+        return super().step(batch)
+"""
 SLOW = """
 [study]
 name = "slow"
@@ -84,15 +102,21 @@ def test_failing_runs_are_listed_and_stop_no_other(tmp_path: Path, quick: str) -
 
 
 def test_a_killed_study_goes_on_and_ends_as_if_never_killed(tmp_path: Path) -> None:
-    file = tmp_path / "slow.toml"
-    file.write_text(SLOW)
+    file, waits = tmp_path / "slow.toml", tmp_path / "waits"
+    text = SLOW.replace('method = "er"', 'method = "er-waiting"')
+    file.write_text(text.replace("seeds = 3", 'seeds = 3\nplugins = ["own.py"]'))
+    (tmp_path / "own.py").write_text(WAITING.replace("FILE", repr(str(waits))))
+    waits.touch()
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     words = command("study", file, "--out", killed, "--workers", 2)
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        wait_for(lambda: len(results(killed)) >= 2, process)
-        workers = children(process.pid)
-        process.send_signal(signal.SIGKILL)
+        try:
+            wait_for(lambda: len(results(killed)) >= 2, process)
+            workers = children(process.pid)
+        finally:
+            process.kill()
     wait_for(lambda: not any(alive(worker) for worker in workers))
+    waits.unlink()
     before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in results(killed)}
     assert 2 <= len(before) < 6
     with LocalProcesses(2) as engine:
@@ -156,8 +180,14 @@ def alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    state = Path(f"/proc/{process}/stat")
-    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+    if not Path("/proc/self/stat").exists():
+        return True
+    try:
+        state = Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        # It ended since the look above.
+        return False
+    return state.rpartition(")")[2].split()[0] != "Z"
 
 
 def wait_for(condition: object, process: subprocess.Popen[str] | subprocess.Popen[bytes] | None = None) -> None:
