@@ -57,15 +57,19 @@ class Forks:
     def kill_at(self, out: Path, events: int, delay: float, how: signal.Signals, *words: str) -> int | None:
         """Run `pdcl` until its record under `out` has so many events, and a little longer, then send the signal.
 
+        A few events later it waits for the signal, so that it isn't over before, however late the signal comes.
         The exit code; None where the run was over before.
         """
-        child = self._ask(words=words, log=str(self.log))
+        sent = self.log.with_name("sent")
+        sent.unlink(missing_ok=True)
+        child = self._ask(words=words, log=str(self.log), most=events + 4, until=str(sent))
         while sum(path.read_bytes().count(b"\n") for path in out.glob("*/events.jsonl")) < events:
             if self._ask(wait=child, poll=True) is not None:
                 return None
             time.sleep(0.002)
         time.sleep(delay)
         os.kill(child, how)
+        sent.touch()
         code: int = self._ask(wait=child)
         return code
 

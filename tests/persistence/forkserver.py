@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from pathlib import Path
 
 import sklearn.datasets  # noqa: F401
 import torch
@@ -15,6 +17,7 @@ import torch
 import pdcl.cli.update
 import pdcl.verdict.updating  # noqa: F401
 from pdcl.cli import main
+from pdcl.records import Record
 
 torch.set_num_threads(1)
 # The first optimiser imports a compiler, seconds that every fork would spend again.
@@ -27,11 +30,25 @@ for kind in (torch.optim.SGD, torch.optim.Adam):
 os.fsync = lambda handle: None
 
 
+def wait_at(most: int, until: str) -> None:
+    """A run whose record has `most` events waits with its next step until there is this file."""
+    listener = Record.listener
+
+    def waiting(self: Record, event: object) -> None:
+        listener(self, event)  # type: ignore[arg-type]
+        while (self.path / "events.jsonl").read_bytes().count(b"\n") >= most and not Path(until).exists():
+            time.sleep(0.002)
+
+    Record.listener = waiting  # type: ignore[method-assign]
+
+
 def work(command: dict[str, object], log: str) -> None:
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, 1)
     os.dup2(out, 2)
     try:
+        if "most" in command:
+            wait_at(command["most"], command["until"])  # type: ignore[arg-type]
         if "words" in command:
             os._exit(main(list(command["words"])))  # type: ignore[call-overload]
         exec(str(command["code"]), {"args": command["args"]})
