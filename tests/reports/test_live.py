@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from pdcl.cli import watch as command_line
 from pdcl.errors import UsageError
+from pdcl.reports.live import following
 from pdcl.reports.live.app import make_app
 from pdcl.reports.live.following import Directory
 
@@ -19,6 +20,13 @@ HOSTILE = "<script>window.broken=1</script>"
 BEGAN = {"time": 0.0, "event": "run_began", "stream": "s", "method": "m", "tasks": 2, "epochs": 1, "seed": 0}
 TASK = {"time": 1.0, "event": "task_began", "task": 0, "name": "a", "samples": 10, "steps": 10, "classes": ["a"]}
 STEP = {"time": 5.0, "event": "stepped", "task": 0, "epoch": 0, "step": 4, "loss": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def _time_enough(monkeypatch):
+    """Reading is cut off after a while, and on a busy machine that may be before the first event."""
+    monkeypatch.setattr(following, "SLICE", 600.0)
+    monkeypatch.setattr(following, "LOOK", 600.0)
 
 
 def write(run, *events):

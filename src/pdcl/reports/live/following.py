@@ -28,6 +28,8 @@ MOST_RUNS = 5000
 SILENCE = 30.0
 # How long one round of reading may take: the page gets what there is and asks again.
 SLICE = 0.4
+# The same for one run that someone looks at.
+LOOK = 1.0
 OPEN_RUNS = 12
 BYTES = 2**20
 
@@ -113,7 +115,7 @@ class Directory:
                 self._open.popitem(last=False)
         with follower.busy:
             try:
-                follower.read(time.monotonic() + 1.0)
+                follower.read(time.monotonic() + LOOK)
                 return self._described(key, run, follower)
             except Exception as error:
                 return _nothing_of(run, error)
