@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 SERVER = Path(__file__).parents[1] / "persistence" / "forkserver.py"
+_TRIED = itertools.count()
 START = """
 import os, torch
 arguments = dict(args)
@@ -22,9 +25,13 @@ os.environ.update(arguments.pop("environment"))
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """A port for a process that is yet to come: none that the system gives to others, other tests among them."""
+    for count in _TRIED:
+        port = 20_000 + (61 * os.getpid() + count) % 12_000
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError
 
 
 class Ranks:
