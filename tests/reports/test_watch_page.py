@@ -9,8 +9,13 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pdcl
+from pdcl.records import Record
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
+from ranks_started import free_port
 
 HOSTILE = "<img src=x onerror=window.broken=1>"
 DRAWN = "document.querySelector('[data-chart=loss] .plot').data.flatMap((line) => line.x).length"
@@ -29,19 +34,30 @@ def serving(directory, port=0):
         process.stdout.close()
 
 
-def test_a_real_run_appears_grows_and_finishes_and_a_restart_is_survived(tmp_path, look):
+def test_a_real_run_appears_grows_and_finishes_and_a_restart_is_survived(tmp_path, look, monkeypatch, request):
+    events, seen_so_far, listener, port = [], threading.Event(), Record.listener, free_port()
+
+    def waiting(record, event):
+        """The run goes on after 50 events once the page has drawn some of them, however slow that is."""
+        listener(record, event)
+        events.append(event)
+        assert len(events) < 50 or seen_so_far.wait(600)
+
+    request.addfinalizer(seen_so_far.set)
+    monkeypatch.setattr(Record, "listener", waiting)
     learning = threading.Thread(
         target=pdcl.run, args=("digits", "pdcl"), kwargs={"memory": 50, "epochs": 40, "out": tmp_path, "device": "cpu"}
     )
     with look() as seen:
         page = seen.page
-        with serving(tmp_path) as address:
+        with serving(tmp_path, port) as address:
             seen.open(address)
             assert page.locator(".runs li").count() == 0
             learning.start()
             page.wait_for_selector(".runs li .dot.running")
             page.wait_for_selector('[data-chart="loss"] .scatterlayer .trace')
             before = page.evaluate(DRAWN)
+            seen_so_far.set()
             until = time.monotonic() + 180
             while page.evaluate(DRAWN) <= before and time.monotonic() < until:
                 page.wait_for_timeout(200)
@@ -49,7 +65,7 @@ def test_a_real_run_appears_grows_and_finishes_and_a_restart_is_survived(tmp_pat
             assert seen.said == []
         page.wait_for_selector(".banner.lost")
         learning.join(300)
-        with serving(tmp_path, port=int(address.rstrip("/").rpartition(":")[2])):
+        with serving(tmp_path, port):
             page.wait_for_selector(".banner.live")
             page.wait_for_selector(".runs li .dot.finished")
             page.wait_for_selector('[data-chart="confusion"] svg.main-svg')
