@@ -118,6 +118,8 @@ def records_in(content: bytes) -> Iterator[bytes]:
             place += 32768 - place % 32768
             continue
         size, kind = int.from_bytes(content[place + 4 : place + 6], "little"), content[place + 6]
+        if place + 7 + size > len(content):
+            return  # It is being written.
         pieces += content[place + 7 : place + 7 + size]
         place += 7 + size
         if kind in (1, 4):
