@@ -25,6 +25,8 @@ from pdcl.studies import Ended, LocalProcesses, Started, Study, execute
 from pdcl.studies.parsing import parse
 from pdcl.studies.ray_cluster import RayCluster
 
+# Seconds: as many as Ray's processes get to start and to answer.
+PATIENCE = 600
 FORTY = """
 [study]
 name = "forty"
@@ -116,7 +118,7 @@ def test_a_study_that_loses_a_node_ends_as_local_processes_end_it(cluster: Any, 
         assert engine.workers == 3
         outcome = execute(study, tmp_path / "cluster", engine, kill_a_node)
         # Ray counts a node out only after some missed signs of life.
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while engine.workers == 3 and time.monotonic() < until:
             time.sleep(0.2)
         assert engine.workers == 2
@@ -165,7 +167,7 @@ def test_an_interrupted_study_leaves_no_process_behind_and_can_go_on(tmp_path: P
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         wait_until(lambda: len(list(out.glob("*/events.jsonl"))) >= 1)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert f"To go on: pdcl study {file}" in said
     wait_until(lambda: not others())
@@ -189,7 +191,7 @@ def results(out: Path) -> dict[str, object]:
 
 
 def wait_until(condition: Any) -> None:
-    limit = time.monotonic() + 120
+    limit = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < limit
         time.sleep(0.1)
