@@ -23,6 +23,11 @@ settings.register_profile("explore", deadline=None, max_examples=1000, print_blo
 settings.load_profile("steady")
 
 
+def pytest_runtest_setup() -> None:
+    """What a test draws without a seed of its own is the same whatever ran before it, and in whichever process."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def fake_run() -> FakeRun:
     """Writes the record of a run that never ran."""
