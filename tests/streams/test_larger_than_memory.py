@@ -38,7 +38,7 @@ pdcl.PDCL("linear", memory=20).learn(warm, np.arange(64) % 2)
 x = np.load(folder + "/x.npy", mmap_mode="r")
 y = np.arange(samples) % 4
 worst = growth()
-audit = {"audit": folder + "/audit"} if sys.argv[3] == "audit" else {}
+audit = {"audit": folder + "/audit", "audit_share": 0.05} if sys.argv[3] == "audit" else {}
 for half in range(2):
     part = slice(half * samples // 2, (half + 1) * samples // 2)
     learner.learn(x[part], y[part], epochs=1, batch=250, **audit)
