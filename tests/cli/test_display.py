@@ -52,6 +52,7 @@ def drawn(progress: Progress, width: int = 80) -> list[str]:
 def told(*events: Event, terminal: bool = False) -> str:
     console = Console(file=io.StringIO(), width=80, force_terminal=terminal, color_system=None, _environ={})
     with Display(console) as display:
+        display.progress = Progress(clock=Clock())
         for event in events:
             display.listener(event)
     return console.file.getvalue()
