@@ -57,6 +57,7 @@ EVIDENCE = {
     "candidates": NONE,
     "rescore": NONE,
     "drift": f"{DEFAULTS}, {PRICES}",
+    "soften": f"{DEFAULTS}, {PRICES}",
     "drift_tolerance": NONE,
 }
 KINDS = {

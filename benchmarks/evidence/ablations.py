@@ -26,6 +26,7 @@ WITHOUT_LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("default", {}),
     ("drift 0", {"drift": 0.0}),
     ("drift 1", {"drift": 1.0}),
+    ("soften 0", {"soften": 0.0}),
     ("base 0.3", {"base": 0.3}),
     ("base 3", {"base": 3.0}),
     ("classes not balanced", {"balance": False}),
@@ -34,6 +35,7 @@ WITHOUT_LIMITS: list[tuple[str, dict[str, Any]]] = [
 WITH_LIMITS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("default", {}, SMALL + LARGE),
     ("even partition", {"partition": "uniform"}, SMALL),
+    ("soften 0", {"soften": 0.0}, SMALL),
     ("frozen duals", {"dual": "frozen"}, SMALL + LARGE),
     ("base 0", {"base": 0.0}, SMALL),
     ("base 0, start 1", {"base": 0.0, "start": 1.0}, SMALL),

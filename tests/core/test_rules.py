@@ -214,7 +214,7 @@ def test_estimators_have_effect_at_the_sample_level(constant, estimator, slots):
 
 
 # "alpha: … (.5)" in the description of PDCL; the tolerance has examples in brackets instead.
-WRITTEN = re.findall(r"^    (\w+): .*\((yes|no|[\d.]+)[;,)]", PDCL.__doc__, re.MULTILINE)
+WRITTEN = re.findall(r"^    (\w+): (?:.*\n        )*?.*\((yes|no|[\d.]+)[;,)]", PDCL.__doc__, re.MULTILINE)
 STATED = [(option, value) for option, value in WRITTEN if option != "tolerance"]
 
 

@@ -73,6 +73,14 @@ def test_where_samples_lie_makes_no_other_run(tmp_path, fake_run):
         Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.5, "memory_in_ram": "1GB"}))
 
 
+def test_an_option_that_came_later_makes_another_run_only_where_it_does_something(tmp_path, fake_run):
+    Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.5}))
+    with pytest.raises(RunUnfinished):
+        Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.5, "soften": 0.0}))
+    with pytest.raises(RecordError, match="it differs in soften"):
+        Record.create(tmp_path, "run", fake_run.configured({"alpha": 0.5, "soften": 0.6}))
+
+
 def test_a_directory_that_holds_something_else_is_left_alone(tmp_path, fake_run):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("five years")

@@ -104,6 +104,13 @@ def test_where_samples_lie_splits_no_group(tmp_path, fake_run):
     assert (member.label, member.seeds) == ("pdcl", [0, 1])
 
 
+def test_an_option_that_came_later_splits_groups_only_where_it_does_something(tmp_path, fake_run):
+    fake_run(tmp_path, seed=0)
+    fake_run(tmp_path, seed=1, options={"soften": 0.0})
+    fake_run(tmp_path, seed=2, options={"soften": 0.6})
+    assert sorted(member.seeds for member in group(scan(tmp_path))) == [[0, 1], [2]]
+
+
 def test_options_of_the_stream_split_groups_too(tmp_path, fake_run):
     for difficulty in (1, 2):
         fake_run(tmp_path, stream_options={"difficulty": difficulty})

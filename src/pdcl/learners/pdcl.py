@@ -49,6 +49,7 @@ SHORT = {
     "candidates": ("selection", "candidates"),
     "rescore": ("selection", "rescore"),
     "drift": ("constrain", "drift"),
+    "soften": ("constrain", "soften"),
     "drift_tolerance": ("constrain", "drift_tolerance"),
 }
 
@@ -76,7 +77,8 @@ class PDCL(Rehearsal):
     partition: how memory is divided: evenly (uniform), by dual (affine, PB), by generalisation gap (generalization,
         BP), by the room that limits leave (room); if nothing is said, affine for losses, room for error rates
     selection: which samples are kept: any (uniform), or by dual (dual, FB)
-    constrain: the loss of stored samples, the drift of their outputs, or both (loss:drift=0.1; for tokens loss)
+    constrain: the loss of stored samples, the drift of their outputs, or both (loss:drift=0.1,soften=0.6; for
+        tokens loss)
     dual_steps: dual steps per task, spread evenly over it (60, if nothing is said)
     primal_steps: T_p, primal steps per dual step, instead of dual_steps
     start: what duals start a task with
@@ -95,6 +97,8 @@ class PDCL(Rehearsal):
     candidates: samples scored per place for selection by dual (4, at least 1000 in all; 0: all of the task's data)
     rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
     drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.1)
+    soften: how far drift is measured from smaller class scores than were recorded, on tasks of which two thirds or more
+        are stored (a sixth or less: not at all): scores of samples learned by heart are too sure (.6; 0: as recorded)
     drift_tolerance: ε of the drift, where it is constrained (.1)
     """
 
@@ -128,12 +132,13 @@ class PDCL(Rehearsal):
     candidates: int | None = None
     rescore: bool | None = None
     drift: float | None = None
+    soften: float | None = None
     drift_tolerance: float | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
     chooses_between: ClassVar[bool] = True
     data_parallel: ClassVar[bool] = True
-    former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0}
+    former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0, "soften": 0.0}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -320,7 +325,7 @@ def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "dual": "capped" if tolerances.in_error else "ascent",
         "estimator": "dual",
         "partition": usual_partition(tolerances),
-        "constrain": "loss:drift=0.1",
+        "constrain": "loss:drift=0.1,soften=0.6",
     }
     found = {kind: rule(kind, usual[kind] if options[kind] is None else options[kind]) for kind in HOMES}
     for name, (kind, setting) in SHORT.items():

@@ -150,11 +150,12 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     before, after = _values(old), _values(fresh)
     keys = sorted(before.keys() | after.keys())
     # An option that is None does nothing: a run of before it was an option is the same run.
-    return different + [key for key in keys if key not in schema.PLACES and before.get(key) != after.get(key)]
+    return different + [key for key in keys if before.get(key) != after.get(key)]
 
 
 def _values(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: option["value"] for name, option in config["options"].items()}
+    values = {name: option["value"] for name, option in config["options"].items()}
+    return {name: value for name, value in values.items() if schema.tells_runs_apart(name, value)}
 
 
 def _rewind(events: Path, position: int | None) -> float:

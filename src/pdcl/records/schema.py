@@ -18,6 +18,13 @@ EVENTS = "events.jsonl"
 RESULT = "result.json"
 # Options that say where samples lie and nothing else: what comes out is the same to the bit.
 PLACES = ("memory_in_ram",)
+# Options that came later, with the value by which a run does what it did before them.
+LATER: dict[str, Any] = {"soften": 0.0}
+
+
+def tells_runs_apart(option: str, value: Any) -> bool:
+    """Whether two runs are two because of this option's value, where one of them has no such option."""
+    return option not in PLACES and (option not in LATER or value != LATER[option])
 
 
 class Option(TypedDict):

@@ -150,8 +150,8 @@ def _config(run: str) -> schema.Config:
 
 def _options(config: schema.Config) -> dict[str, Any]:
     """The options of the method and, as `stream.NAME`, of its stream; memory and seed have columns of their own."""
-    aside = ("memory", "seed", *schema.PLACES)
-    own = {name: option["value"] for name, option in config["options"].items() if name not in aside}
+    values = {name: option["value"] for name, option in config["options"].items() if name not in ("memory", "seed")}
+    own = {name: value for name, value in values.items() if schema.tells_runs_apart(name, value)}
     return own | {f"stream.{name}": value for name, value in config["stream_options"].items()}
 
 

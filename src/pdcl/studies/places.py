@@ -24,7 +24,7 @@ from pdcl.running.run import run
 from pdcl.streams.task import Stream
 
 # The joint objective over an evenly divided memory, whatever a stream's table says of duals and limits.
-EVEN: dict[str, Any] = {"tolerance": None, "guard": 0, "witness": 0, "base": 1.0, "drift": 0.1}
+EVEN: dict[str, Any] = {"tolerance": None, "guard": 0, "witness": 0, "base": 1.0, "drift": 0.1, "soften": 0.6}
 
 
 @dataclass(frozen=True)
