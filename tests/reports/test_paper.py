@@ -219,6 +219,17 @@ def test_reasons_tell_what_is_stored_and_what_the_rate_does(study, tmp_path) -> 
     assert "wrong labels" not in text  # no run with noise
 
 
+def test_reasons_show_whether_more_dual_steps_help(study) -> None:
+    study("er", 0.8, 0.0, stream="organa")
+    study("pdcl", 0.5, 0.0, stream="organa")
+    assert "dual steps a task" not in reasons(of_paper(scan(study.directory), ("tamed",)))
+    study("pdcl", 0.7, 0.0, stream="organa", options={"dual_steps": 240})
+    text = reasons(of_paper(scan(study.directory), ("tamed",)))
+    assert "| organa | er | – | 80.0 | 85.0 | – | – | 4 |" in text
+    assert "| organa | pdcl | 60 | 50.0 | 55.0 |" in text
+    assert "| organa | pdcl | 240 | 70.0 | 75.0 |" in text
+
+
 def with_snapshot(path) -> None:
     """A memory of two classes in one task, with the largest duals between them."""
     generator = np.random.default_rng(0)
