@@ -1,11 +1,12 @@
 """Defaults on data that no part of this project was tried on before: nothing but `pdcl.run(stream, method, memory=N)`.
 
-    pip install mnist1d sktime
+    pip install mnist1d sktime river
     python benchmarks/evidence/elsewhere.py --out runs/elsewhere           carry out what is missing
     python benchmarks/evidence/elsewhere.py --out runs/elsewhere --table   the table so far, as Markdown
 
 MNIST-1D: 4,000 short curves of ten kinds, 5 tasks. Japanese vowels: 270 recordings of nine speakers (12 cepstral
-coefficients over time, cut or filled to 20 steps), 5 tasks. Test data as they come with the sets.
+coefficients over time, cut or filled to 20 steps), 5 tasks. Test data as they come with the sets. Image segments: 2,310
+outdoor regions of seven kinds by 18 features of colour and edges, 4 tasks, 700 of them for the test.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from limits_page import interval
 import pdcl
 
 METHODS = ("pdcl", "er", "er-ring", "er-ace", "derpp")
-MEMORIES = {"mnist1d": (100, 500), "vowels": (45, 90)}
+MEMORIES = {"mnist1d": (100, 500), "vowels": (45, 90), "segments": (50, 200)}
+TEST_SEGMENTS = 700
 STEPS = 20
 
 
 @cache
 def stream(name: str) -> Any:
-    x, y, test = curves() if name == "mnist1d" else vowels()
+    x, y, test = {"mnist1d": curves, "vowels": vowels, "segments": segments}[name]()
     return pdcl.split(x, y, test=test, classes_per_task=2, name=name)
 
 
@@ -43,6 +45,16 @@ def vowels() -> tuple[Any, Any, Any]:
 
     (x, y), test = (load_japanese_vowels(part, return_type="nested_univ") for part in ("train", "test"))
     return _steps(x), np.asarray(y), (_steps(test[0]), np.asarray(test[1]))
+
+
+def segments() -> tuple[Any, Any, Any]:
+    from river.datasets import ImageSegments
+
+    samples = [([*features.values()], label) for features, label in ImageSegments()]
+    x, y = np.array([row for row, _ in samples], dtype="float32"), np.array([label for _, label in samples])
+    order = np.random.default_rng(0).permutation(len(x))
+    test, own = order[:TEST_SEGMENTS], order[TEST_SEGMENTS:]
+    return x[own], y[own], (x[test], y[test])
 
 
 def _steps(table: Any) -> Any:
