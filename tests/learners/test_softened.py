@@ -60,6 +60,23 @@ def test_the_gradient_pulls_to_the_softened_record(memory: int, options: Mapping
     assert found.tolist() == pytest.approx(by_hand.tolist(), rel=1e-4)
 
 
+def test_records_of_an_adopted_task_stay_whole_and_a_saved_learner_remembers_which_are(tmp_path) -> None:
+    """Nobody has learned its samples by heart here."""
+    draws = np.random.default_rng(0)
+    learner = pdcl.PDCL(torch.nn.Sequential(torch.nn.Linear(4, 2)), memory=120, partition="uniform", lr=0.1)
+    tasks = []
+    for task in range(2):
+        y = np.repeat([2 * task, 2 * task + 1], 30)
+        tasks.append((draws.normal(size=(60, 4)).astype("float32") + y[:, None], y))
+    learner.adopt(*tasks[0])
+    learner.learn(*tasks[1], epochs=2)
+    learner.save(tmp_path / "model")
+    for each in (learner, pdcl.load(tmp_path / "model", network=torch.nn.Sequential(torch.nn.Linear(4, 2)))):
+        each.core.begin(10, 1)
+        sharpness, task_of = each.core.sharpness, each.core.memory["task"]
+        assert torch.allclose(sharpness, torch.where(task_of == 0, 1.0, 0.4).to(sharpness))
+
+
 def test_outputs_of_a_regression_are_held_as_they_were() -> None:
     x = np.linspace(-1, 1, 40, dtype="float32")[:, None]
     learner = pdcl.PDCL("linear", memory=40, lr=0.1)

@@ -101,6 +101,7 @@ class Alternation:
         self.carried: list[float] = []
         self.segment_duals: list[float] = []
         self.last_duals: list[float] = []
+        self.by_heart: list[bool] = []
         self.aside: HeldBack | None = None
         self.begin(0, 1)
 
@@ -134,8 +135,10 @@ class Alternation:
         self.in_error = torch.tensor([unit == "error" for unit in units], dtype=torch.bool)
 
     def _sharpness(self) -> Tensor:
-        """c of every slot. Only scores of classes can be less sure: a regression's outputs are held as recorded."""
-        known = torch.tensor([*self.witnesses.samples, *[0] * self.past][: self.past])
+        """c of every slot. Only scores of classes can be less sure: a regression's outputs are held as recorded, and so
+        are those of tasks that were adopted, whose samples nobody has learned by heart here."""
+        learned = zip(self.witnesses.samples, self.by_heart, strict=False)
+        known = torch.tensor([*(samples * own for samples, own in learned), *[0] * self.past][: self.past])
         found = sharpness(self.tasks.counts, known, self.constrain.soften)
         return found[self.task_of] if self.past else torch.ones(len(self.task_of))
 

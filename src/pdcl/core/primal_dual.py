@@ -117,6 +117,7 @@ class PrimalDual(Alternation):
         on_all = reached.error if in_error[-1] else reached.loss
         changes = self.tolerances.set(self.filling.references(task + 1, in_error), on_all)
         self.witnesses.meet(task, data.targets)
+        self.by_heart[task:] = [*[False] * (task - len(self.by_heart)), self.observed > 0]
         promises = None
         if self.tolerances.stated_any:
             promises = self.witnesses.promises(
@@ -238,7 +239,17 @@ class PrimalDual(Alternation):
             return f"{self.constrain.drift:g} × the drift of outputs stands beside the loss under it"
         return None
 
-    PERSISTENT = ("clock", "steps", "observed", "recent", "shadow", "carried", "last_duals", "segment_duals")
+    PERSISTENT = (
+        "clock",
+        "steps",
+        "observed",
+        "recent",
+        "shadow",
+        "carried",
+        "last_duals",
+        "segment_duals",
+        "by_heart",
+    )
 
     def state_dict(self) -> dict[str, Any]:
         """All that determines the future but memory and generator, as tensors and JSON values."""
@@ -252,6 +263,7 @@ class PrimalDual(Alternation):
                 **self.tolerances.state_dict(),
                 "first_seen": self.witnesses.first_seen,
                 "task_samples": self.witnesses.samples,
+                "by_heart": self.by_heart,
                 "column_values": self.segments.table,
             },
             "duals": {**self.duals.state_dict(), "history": past, "task_slacks": slacks} if running else {},
@@ -267,6 +279,7 @@ class PrimalDual(Alternation):
         self.tolerances.load_state_dict(state["method"])
         self.witnesses.first_seen = dict(state["method"].get("first_seen", {}))
         self.witnesses.samples = list(state["method"].get("task_samples", [0] * len(self.tolerances)))
+        self.by_heart = list(state["method"].get("by_heart", []))
         self.segments.take_table(state["method"].get("column_values", {}))
         self.filling.upgrade([self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))])
         self.begin(0, 1)

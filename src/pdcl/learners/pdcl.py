@@ -98,7 +98,8 @@ class PDCL(Rehearsal):
     rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
     drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.1)
     soften: how far drift is measured from smaller class scores than were recorded, on tasks of which two thirds or more
-        are stored (a sixth or less: not at all): scores of samples learned by heart are too sure (.6; 0: as recorded)
+        are stored (a sixth or less, or adopted: not at all): scores of samples learned by heart are too sure
+        (.6; 0: as recorded)
     drift_tolerance: ε of the drift, where it is constrained (.1)
     """
 
