@@ -3,6 +3,7 @@
     python benchmarks/evidence/limits_kept.py --out runs/limits                                  ours and the rivals
     python benchmarks/evidence/limits_kept.py --out runs/limits --plugin mine.py --method mine   a method of your own
     python benchmarks/evidence/limits_kept.py --out runs/limits --method favoured                shares by hand
+    python benchmarks/evidence/limits_kept.py --out runs/limits --method icarl gss xder          any others
     python benchmarks/evidence/limits_page.py runs/limits                                        tables so far
 
 References r_k are the errors of `even` on held-out training data at the same memory, a mean over calibration seeds. The
@@ -28,6 +29,7 @@ import torch
 
 import pdcl
 from pdcl.duality.partition import affine_partition
+from pdcl.learners.catalog import method as known_method
 from pdcl.promises import LimitBroken
 from pdcl.running.plugins import load_file
 from pdcl.training.placement import keep_freed_memory
@@ -139,7 +141,8 @@ def loaded(name: str, held_out: bool) -> Any:
 
 def run(name: str, data: Any, method: str, seed: int, **options: Any) -> Any:
     _, _, memory, own = STREAMS[name]
-    return pdcl.run(data, method, preset="auto", memory=memory, seed=seed, **own, **options)
+    held = {"memory": memory} if known_method(method).uses_memory else {}
+    return pdcl.run(data, method, preset="auto", seed=seed, **held, **own, **options)
 
 
 def errors_of(result: Any) -> list[float]:
@@ -210,8 +213,9 @@ def found(result: Any) -> dict[str, Any]:
     """Errors at the end, errors right after learning, n_k, and what the table of promises said of past tasks."""
     new = [1 - row[k] for k, row in enumerate(result.accuracy["class_il"])]
     rows = [row for row in getattr(result.learner, "promises", None) or () if row.kind == "task"]
+    held = result.partitions[-1] if result.partitions else []
     said = {row.task: [row.verdict, row.samples, row.low, row.high] for row in rows}
-    return {"errors": errors_of(result), "new": statistics.mean(new), "held": result.partitions[-1], "said": said}
+    return {"errors": errors_of(result), "new": statistics.mean(new), "held": held, "said": said}
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def border_text(found: Borders | None) -> str:
     """How the map's caption says where large duals lie."""
     if found is None:
         return ""
-    return f"at a class border: {100 * found.large:.0f} % of large duals, {100 * found.all:.0f} % of all samples"
+    return f"at a class border:\n{100 * found.large:.0f} % of large duals, {100 * found.all:.0f} % of all samples"
 
 
 def _filled(k: int) -> dict[str, Any]:
