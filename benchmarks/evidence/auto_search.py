@@ -126,11 +126,13 @@ def means(book: Book, kind: str) -> dict[tuple[Any, ...], dict[str, dict[int, fl
 def regrets(book: Book) -> dict[str, dict[Cell, float]]:
     """How far each configuration is below the best of a cell, over the seeds that all of them have there."""
     found: dict[str, dict[Cell, float]] = {label: {} for label in CONFIGURATIONS}
-    for cell, by_label in means(book, "search").items():
-        seeds = set.intersection(*(set(by_label.get(label, {})) for label in CONFIGURATIONS))
+    searched = means(book, "search")
+    run = [label for label in CONFIGURATIONS if any(label in by_label for by_label in searched.values())]
+    for cell, by_label in searched.items():
+        seeds = set.intersection(*(set(by_label.get(label, {})) for label in run))
         if seeds:
-            mean = {label: statistics.mean(by_label[label][seed] for seed in seeds) for label in CONFIGURATIONS}
-            for label in CONFIGURATIONS:
+            mean = {label: statistics.mean(by_label[label][seed] for seed in seeds) for label in run}
+            for label in run:
                 found[label][cell] = max(mean.values()) - mean[label]
     return found
 
@@ -162,12 +164,13 @@ def table(book: Book) -> str:
             lines.append(f"| {label} | {' | '.join(cells_of)} | {100 - 100 * statistics.mean(news):.1f} |")
     runs = sum(row["kind"] == "search" for row in book.rows)
     lines += ["", f"{len(found[BEFORE])} cells, {runs} runs.", ""]
-    lines += ["| kept out | method | seeds | mean accuracy | chosen − it (paired 95 %) |", "|---|---|---|---|---|"]
+    lines += ["| kept out | method | seeds | mean accuracy | newest − it (paired 95 %) |", "|---|---|---|---|---|"]
     for cell, by_label in means(book, "kept out").items():
-        base = by_label.get(CHOSEN, {})
+        newest = CHOSEN if CHOSEN in by_label else LIGHTER
+        base = by_label.get(newest, {})
         for label, own_seeds in by_label.items():
             gaps = [base[seed] - value for seed, value in own_seeds.items() if seed in base]
-            paired = interval(gaps) if label != CHOSEN and len(gaps) > 1 else ""
+            paired = interval(gaps) if label != newest and len(gaps) > 1 else ""
             mean = statistics.mean(own_seeds.values())
             lines.append(f"| {cell[0]} | {label} | {len(own_seeds)} | {mean:.1f} | {paired} |")
     return "\n".join(lines)
