@@ -12,6 +12,7 @@ import torch
 import pdcl
 from pdcl.duality.quantities import sharpness
 from pdcl.learners.pdcl import PDCL
+from pdcl.records import schema
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,11 @@ def test_records_of_an_adopted_task_stay_whole_and_a_saved_learner_remembers_whi
         each.core.begin(10, 1)
         sharpness, task_of = each.core.sharpness, each.core.memory["task"]
         assert torch.allclose(sharpness, torch.where(task_of == 0, 1.0, 0.4).to(sharpness))
+
+
+def test_runs_and_learners_of_before_have_the_same_former_value() -> None:
+    """It is written where runs are compared and where learners are loaded."""
+    assert schema.LATER["soften"] == PDCL.former["soften"] == 0.0
 
 
 def test_outputs_of_a_regression_are_held_as_they_were() -> None:

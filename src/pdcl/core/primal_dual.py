@@ -239,17 +239,7 @@ class PrimalDual(Alternation):
             return f"{self.constrain.drift:g} × the drift of outputs stands beside the loss under it"
         return None
 
-    PERSISTENT = (
-        "clock",
-        "steps",
-        "observed",
-        "recent",
-        "shadow",
-        "carried",
-        "last_duals",
-        "segment_duals",
-        "by_heart",
-    )
+    PERSISTENT = ("clock", "steps", "observed", "recent", "shadow", "carried", "last_duals", "segment_duals")
 
     def state_dict(self) -> dict[str, Any]:
         """All that determines the future but memory and generator, as tensors and JSON values."""
