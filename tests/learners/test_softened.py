@@ -74,7 +74,7 @@ def test_records_of_an_adopted_task_stay_whole_and_a_saved_learner_remembers_whi
     learner.save(tmp_path / "model")
     for each in (learner, pdcl.load(tmp_path / "model", network=torch.nn.Sequential(torch.nn.Linear(4, 2)))):
         each.core.begin(10, 1)
-        sharpness, task_of = each.core.sharpness, each.core.memory["task"]
+        sharpness, task_of = each.core.recorded.sharpness, each.core.memory["task"]
         assert torch.allclose(sharpness, torch.where(task_of == 0, 1.0, 0.4).to(sharpness))
 
 

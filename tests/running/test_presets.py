@@ -41,6 +41,14 @@ def test_every_preset_of_every_stream_has_a_line() -> None:
             assert f"| {path.stem} | `{preset}` |" in text
 
 
+@pytest.mark.parametrize("stream", [*PRINTED, "digits"])
+def test_presets_hold_outputs_as_they_were_recorded(stream: str) -> None:
+    """Their values were chosen so."""
+    for preset in tables(stream):
+        for name in ("pdcl0", "pdcl", "pdcl-s", "even"):
+            assert standing(method(name), stream, preset, None)["soften"] == 0.0
+
+
 @pytest.mark.parametrize("stream", PRINTED)
 @pytest.mark.parametrize("name", ["pdcl0", "pdcl", "pdcl-s"])
 def test_the_preset_paper_has_the_printed_values_and_rules(stream: str, name: str) -> None:

@@ -16,12 +16,13 @@ from pdcl.core.layout import lay_out
 from pdcl.core.objective import OBJECTIVES, Objective
 from pdcl.core.pace import Pace
 from pdcl.core.promising import Witnesses
+from pdcl.core.recorded import Recorded, softened
 from pdcl.core.segments import Segments
 from pdcl.core.slacks import Gauge, Read
-from pdcl.core.tolerances import Tolerances
+from pdcl.core.tolerances import Tolerances, usual_partition
 from pdcl.duality.estimators import Pool, Uniformly
 from pdcl.duality.lagrangian import base_weight
-from pdcl.duality.quantities import drift_of, sharpness
+from pdcl.duality.quantities import drift_of
 from pdcl.duality.rules import not_negative, rule
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
@@ -128,19 +129,14 @@ class Alternation:
         found = lay_out(self.memory, self.past, self.level == "sample", self.segments)
         self.task_of, self.tasks, self.sets, self.looks = found.task_of, found.tasks, found.sets, found.looks
         self.in_order = found.in_order
-        self.sharpness = self._sharpness() if self.constrain.soften and self.goal.name == "classification" else None
+        self.recorded = Recorded(self.memory)
+        # Only scores of classes can be less sure: outputs of a regression are held as recorded.
+        if self.constrain.soften and self.goal.name == "classification":
+            self.recorded = softened(self.memory, found, self.witnesses.samples, self.by_heart, self.constrain.soften)
         self.gauge = Gauge(self.slack, self.looks, self.level == "sample", self.generator)
         units = [self.tolerances.unit(k) for k in range(self.past)]
         units += [limit.unit for limit in self.segments.limits.values()]
         self.in_error = torch.tensor([unit == "error" for unit in units], dtype=torch.bool)
-
-    def _sharpness(self) -> Tensor:
-        """c of every slot. Only scores of classes can be less sure: a regression's outputs are held as recorded, and so
-        are those of tasks that were adopted, whose samples nobody has learned by heart here."""
-        learned = zip(self.witnesses.samples, self.by_heart, strict=False)
-        known = torch.tensor([*(samples * own for samples, own in learned), *[0] * self.past][: self.past])
-        found = sharpness(self.tasks.counts, known, self.constrain.soften)
-        return found[self.task_of] if self.past else torch.ones(len(self.task_of))
 
     def _limits(self) -> Tensor:
         """ε per quantity and constraint, NaN for none; a sample may have 1.1 times what its task may have."""
@@ -215,20 +211,13 @@ class Alternation:
     def constrained(self, outputs: Tensor, slots: Tensor) -> Tensor:
         """What the Lagrangian differentiates of stored samples: [Q, slots]."""
         rows = {}
-        gap = drift_of(outputs, self._recorded(slots)) if self.constrain.records_outputs else None
+        gap = drift_of(outputs, self.recorded.of(slots)) if self.constrain.records_outputs else None
         if "loss" in self.constrain.names:
             losses = self.goal.loss(outputs, self.memory.read("y", slots))
             rows["loss"] = losses + self.constrain.drift * gap if self.constrain.drift else losses
         if gap is not None:
             rows["drift"] = gap
         return torch.stack([rows[name] for name in self.constrain.names])
-
-    def _recorded(self, slots: Tensor) -> Tensor:
-        """What outputs of stored samples are held to: c z_i."""
-        recorded: Tensor = self.memory.read("outputs", slots)
-        if self.sharpness is None:
-            return recorded
-        return recorded * self.sharpness[slots].view(-1, *[1] * (recorded.dim() - 1)).to(recorded)
 
     def weights(self, n: int, drawn: Drawn | None, total: int | None = None) -> Tensor | None:
         """The weight of each term: 1/n for current samples, the draw's for replayed ones; over 1 + Σμ if normalised.
@@ -350,13 +339,6 @@ class Alternation:
         if self.level == "task":
             return each[: self.past]
         return torch.zeros(self.past, dtype=torch.float64).index_add(0, self.sets.tasks, each) / self.tasks.counts
-
-
-def usual_partition(tolerances: Tolerances) -> str:
-    """Evenly without limits; by the room that error limits leave; by dual where limits are losses (the paper)."""
-    if not tolerances.stated_any:
-        return "uniform"
-    return "room" if tolerances.in_error else "affine"
 
 
 def _one(value: float) -> Tensor:

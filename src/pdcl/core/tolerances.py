@@ -140,3 +140,10 @@ def read_limits(stated: Any) -> Limits | None:
         return as_limits(stated)
     except (ValueError, TypeError) as error:
         raise UsageError(f"tolerance={stated!r}: {error}") from error
+
+
+def usual_partition(tolerances: Tolerances) -> str:
+    """Evenly without limits; by the room that error limits leave; by dual where limits are losses (the paper)."""
+    if not tolerances.stated_any:
+        return "uniform"
+    return "room" if tolerances.in_error else "affine"

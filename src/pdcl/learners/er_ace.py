@@ -19,7 +19,8 @@ from torch import Tensor
 from pdcl.learners.replay import ER
 from pdcl.streams.task import Spec
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Step, only_classification
+from pdcl.training.learner import Step
+from pdcl.training.refusals import only_classification
 
 
 @dataclass(eq=False)

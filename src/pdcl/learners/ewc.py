@@ -25,7 +25,8 @@ from pdcl.lifelong.learner import Learner
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Step, only_classification, only_tensors
+from pdcl.training.learner import Step
+from pdcl.training.refusals import only_classification, only_tensors
 
 
 @dataclass(eq=False)

@@ -26,7 +26,7 @@ from pdcl.learners.per_sample import Gradients, chunk_size, only_linear, per_sam
 from pdcl.learners.replay import ER
 from pdcl.streams.task import Spec
 from pdcl.training.batches import Batch
-from pdcl.training.learner import only_tensors
+from pdcl.training.refusals import only_tensors
 
 NOTHING_TO_COMPARE_WITH = 0.1
 POOL = 2

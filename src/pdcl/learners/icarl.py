@@ -24,7 +24,8 @@ from pdcl.learners.replay import Remembering
 from pdcl.streams.data import Data, TensorData
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification, only_tensors
+from pdcl.training.learner import EVALUATION_BATCH, Step
+from pdcl.training.refusals import only_classification, only_tensors
 
 # Squared distances of unit vectors are at most 4.
 BEYOND_ALL = -5.0

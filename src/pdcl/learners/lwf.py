@@ -22,7 +22,8 @@ from pdcl.lifelong.learner import Learner
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch
-from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification
+from pdcl.training.learner import EVALUATION_BATCH, Step
+from pdcl.training.refusals import only_classification
 from pdcl.trees import to
 
 WARM_BATCH = 10

@@ -23,7 +23,8 @@ from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches
-from pdcl.training.learner import EVALUATION_BATCH, Step, only_classification
+from pdcl.training.learner import EVALUATION_BATCH, Step
+from pdcl.training.refusals import only_classification
 from pdcl.trees import Tree
 
 INPUTS = ("linear", "auto")

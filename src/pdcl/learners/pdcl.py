@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from pdcl.core.alternation import usual_partition
 from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.core.report import Report
-from pdcl.core.tolerances import Tolerances, read_limits
+from pdcl.core.tolerances import Tolerances, read_limits, usual_partition
 from pdcl.duality.limits import Limits
 from pdcl.duality.rules import HOMES, describe_rule, rule, settings, stated_settings
 from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe

@@ -30,7 +30,8 @@ from pdcl.learners.xder_views import strong_views
 from pdcl.streams.task import Spec, Task
 from pdcl.streams.transform import scaled
 from pdcl.training.batches import Batch
-from pdcl.training.learner import Step, only_classification, only_tensors
+from pdcl.training.learner import Step
+from pdcl.training.refusals import only_classification, only_tensors
 
 PIECE = 256
 

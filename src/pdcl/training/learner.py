@@ -40,18 +40,6 @@ from pdcl.trees import Tree, call, joined, logits_of, split, to
 EVALUATION_BATCH = 250
 
 
-def only_tensors(method: str, spec: Spec) -> None:
-    """Refuse inputs that aren't one tensor."""
-    if spec.leaves:
-        raise UsageError(f"{method!r} takes inputs that are one tensor, and these are {spec.inputs()}; use er or derpp")
-
-
-def only_classification(method: str, spec: Spec) -> None:
-    """Refuse streams that have no classes."""
-    if spec.kind != "classification":
-        raise UsageError(f"{method!r} is defined for classification, and this stream is {spec.kind}; use er or pdcl")
-
-
 @dataclass(frozen=True)
 class Step:
     """What one update did: the current batch's losses, one per sample, and numbers worth plotting.
