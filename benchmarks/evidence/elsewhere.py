@@ -4,6 +4,8 @@
     python benchmarks/evidence/elsewhere.py --out runs/elsewhere           carry out what is missing
     python benchmarks/evidence/elsewhere.py --out runs/elsewhere --table   the table so far, as Markdown
 
+letters, words and sections are made of Debian packages: see `from_debian.py` for what to install.
+
 MNIST-1D: 4,000 short curves of ten kinds, 5 tasks. Japanese vowels: 270 recordings of nine speakers (12 cepstral
 coefficients over time, cut or filled to 20 steps), 5 tasks. Test data as they come with the sets. Image segments: 2,310
 outdoor regions of seven kinds by 18 features of colour and edges, 4 tasks, 700 of them for the test.
@@ -15,6 +17,7 @@ import statistics
 from functools import cache
 from typing import Any
 
+import from_debian
 import numpy as np
 from limits_kept import Book, command
 from limits_page import interval
@@ -22,14 +25,22 @@ from limits_page import interval
 import pdcl
 
 METHODS = ("pdcl", "er", "er-ring", "er-ace", "derpp")
-MEMORIES = {"mnist1d": (100, 500), "vowels": (45, 90), "segments": (50, 200)}
+MEMORIES = {
+    "mnist1d": (100, 500),
+    "vowels": (45, 90),
+    "segments": (50, 200),
+    "letters": (100, 400),
+    "words": (100, 300),
+    "sections": (200, 600),
+}
 TEST_SEGMENTS = 700
 STEPS = 20
 
 
 @cache
 def stream(name: str) -> Any:
-    x, y, test = {"mnist1d": curves, "vowels": vowels, "segments": segments}[name]()
+    own = {"mnist1d": curves, "vowels": vowels, "segments": segments}
+    x, y, test = own[name]() if name in own else getattr(from_debian, name)()
     return pdcl.split(x, y, test=test, classes_per_task=2, name=name)
 
 

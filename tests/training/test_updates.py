@@ -96,7 +96,8 @@ def test_parameter_groups_keep_their_own_rates(stream: Stream) -> None:
 
 def test_gradients_are_clipped_as_torch_does(stream: Stream) -> None:
     clip = partial(nn.utils.clip_grad_norm_, max_norm=0.05)
-    expected = _by_hand(stream, lambda model: torch.optim.Adam(model.parameters(), 0.001), clip)
+    # In one go, as ours: torch's plain Adam differs from it by a bit on some processors.
+    expected = _by_hand(stream, lambda model: torch.optim.Adam(model.parameters(), 0.001, fused=True), clip)
     _assert_equal(_trained(stream, clip_norm=0.05).model, expected)
     with pytest.raises(AssertionError):
         _assert_equal(_trained(stream).model, expected)

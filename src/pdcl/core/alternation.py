@@ -16,13 +16,12 @@ from pdcl.core.layout import lay_out
 from pdcl.core.objective import OBJECTIVES, Objective
 from pdcl.core.pace import Pace
 from pdcl.core.promising import Witnesses
-from pdcl.core.recorded import Recorded, softened
+from pdcl.core.recorded import recorded_in, softened
 from pdcl.core.segments import Segments
 from pdcl.core.slacks import Gauge, Read
 from pdcl.core.tolerances import Tolerances, usual_partition
 from pdcl.duality.estimators import Pool, Uniformly
 from pdcl.duality.lagrangian import base_weight
-from pdcl.duality.quantities import drift_of
 from pdcl.duality.rules import not_negative, rule
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
@@ -129,7 +128,7 @@ class Alternation:
         found = lay_out(self.memory, self.past, self.level == "sample", self.segments)
         self.task_of, self.tasks, self.sets, self.looks = found.task_of, found.tasks, found.sets, found.looks
         self.in_order = found.in_order
-        self.recorded = Recorded(self.memory)
+        self.recorded = recorded_in(self.memory)
         # Only scores of classes can be less sure: outputs of a regression are held as recorded.
         if self.constrain.soften and self.goal.name == "classification":
             self.recorded = softened(self.memory, found, self.witnesses.samples, self.by_heart, self.constrain.soften)
@@ -203,15 +202,20 @@ class Alternation:
         """What the Lagrangian sums: losses of the n current samples, then every quantity of the replayed ones."""
         if drawn is None:
             return self.goal.loss(outputs, y)
-        if not self.constrain.records_outputs:
-            return self.goal.loss(outputs, cat([y, self.memory.read("y", drawn.slots)]))
         n = len(y)
-        return torch.cat([self.goal.loss(outputs[:n], y), self.constrained(outputs[n:], drawn.slots).flatten()])
+        if self.constrain.names != ("loss",):
+            return torch.cat([self.goal.loss(outputs[:n], y), self.constrained(outputs[n:], drawn.slots).flatten()])
+        losses = self.goal.loss(outputs, cat([y, self.memory.read("y", drawn.slots)]))
+        if not self.constrain.drift:
+            return losses
+        # Current samples are held to what they give: a drift of 0, and nothing has to be cut apart and joined again.
+        held_to = torch.cat([outputs[:n].detach(), self.recorded.of(drawn.slots)])
+        return losses + float(self.constrain.drift) * self.recorded.drift(outputs, held_to)
 
     def constrained(self, outputs: Tensor, slots: Tensor) -> Tensor:
         """What the Lagrangian differentiates of stored samples: [Q, slots]."""
         rows = {}
-        gap = drift_of(outputs, self.recorded.of(slots)) if self.constrain.records_outputs else None
+        gap = self.recorded.drift(outputs, self.recorded.of(slots)) if self.constrain.records_outputs else None
         if "loss" in self.constrain.names:
             losses = self.goal.loss(outputs, self.memory.read("y", slots))
             rows["loss"] = losses + self.constrain.drift * gap if self.constrain.drift else losses
@@ -239,8 +243,9 @@ class Alternation:
         if drawn is not None and self.slack.from_batches:
             self.gauge.offer(drawn.slots, terms[n:].view(drawn.weights.shape))
         losses = terms[:n]
-        self._loss_sum = self._loss_sum + self.ranks.batch_mean(losses, len(index))
-        self._loss_count += 1
+        if self.pursues:
+            self._loss_sum = self._loss_sum + self.ranks.batch_mean(losses, len(index))
+            self._loss_count += 1
         self.observed += len(index)
         if len(self.shadow):
             self._raise_shadows(index, self.ranks.whole(losses.cpu(), len(index)))

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from pdcl.errors import UsageError
-from pdcl.training.optimizers import check_scheduler, make_scheduler, parameters_of
+from pdcl.training.optimizers import check_scheduler, make_scheduler, parameters_of, plain_step
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Updater:
         """Clip, step, and move the rate on."""
         if self.rules.clip_norm is not None:
             nn.utils.clip_grad_norm_(list(parameters_of(optimiser)), self.rules.clip_norm)
-        optimiser.step()
+        plain_step(optimiser)
         self.held = 0
         if self.schedule is not None:
             self.schedule.step()
