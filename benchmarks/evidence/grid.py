@@ -22,10 +22,24 @@ from limits_page import held_to, interval
 
 import pdcl
 from pdcl.duality.lagrangian import base_weight
+from pdcl.duality.partition import affine_partition
 from pdcl.streams.task import Task
 
 # Times the memory and times the weight of any other past task.
 NINE = [(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 4)]
+
+
+@pdcl.register_rule("partition", "favour")
+@dataclass(frozen=True)
+class Favour:
+    """One task gets `times` the places of any other."""
+
+    task: int = 0
+    times: float = 1.0
+
+    def counts(self, duals: list[float], capacity: int, available: list[int]) -> list[int]:
+        weights = [self.times if k == self.task else 1.0 for k in range(len(duals))]
+        return affine_partition(weights, capacity, 1.0, available)
 
 
 @pdcl.register("favouring", summary="even, with one past task that weighs more", defaults={"dual": "frozen"})

@@ -2,16 +2,14 @@
 
     python benchmarks/evidence/limits_kept.py --out runs/limits                                  ours and the rivals
     python benchmarks/evidence/limits_kept.py --out runs/limits --plugin mine.py --method mine   a method of your own
-    python benchmarks/evidence/limits_kept.py --out runs/limits --method favoured                shares by hand
     python benchmarks/evidence/limits_kept.py --out runs/limits --method icarl gss xder          any others
     python benchmarks/evidence/limits_page.py runs/limits                                        tables so far
 
 References r_k are the errors of `even` on held-out training data at the same memory, a mean over calibration seeds. The
 limits are r_k + 0, + 2 and + 5 points for all tasks; one task at r_k − 2 with the others at r_k + 10, at three
 positions; and one at r_k − 10, which can't be kept. Methods that know no limits run once per seed and are held to all
-of them; `favoured` is `even` with twice, four or eight times the memory for the strict task, for whoever picks the best
-of several runs. All numbers are on test data, at the end of the stream. Every result is a line of results.jsonl: the
-same command again goes on where it stopped.
+of them; `grid.py` has the rival who picks the best of nine runs. All numbers are on test data, at the end of the
+stream. Every result is a line of results.jsonl: the same command again goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -21,14 +19,12 @@ import json
 import statistics
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import pdcl
-from pdcl.duality.partition import affine_partition
 from pdcl.learners.catalog import method as known_method
 from pdcl.promises import LimitBroken
 from pdcl.running.plugins import load_file
@@ -49,23 +45,9 @@ STREAMS: dict[str, tuple[str, dict[str, Any], int, dict[str, Any]]] = {
 }
 LIMITED = ("pdcl", "pdcl0", "pdcl-s")
 RIVALS = ("even", "er", "er-ring", "er-ace", "derpp")
-TIMES = (2, 4, 8)
 CALIBRATION = (100, 101, 102)
 LEAST = 0.005
 Table = Callable[["Book"], str]
-
-
-@pdcl.register_rule("partition", "favour")
-@dataclass(frozen=True)
-class Favour:
-    """One task gets `times` the places of any other."""
-
-    task: int = 0
-    times: float = 1.0
-
-    def counts(self, duals: list[float], capacity: int, available: list[int]) -> list[int]:
-        weights = [self.times if k == self.task else 1.0 for k in range(len(duals))]
-        return affine_partition(weights, capacity, 1.0, available)
 
 
 def main() -> None:
@@ -183,12 +165,6 @@ def jobs(
     if name in LIMITED:
         for scenario, limits in wanted:
             yield {"method": name, "label": label, "scenario": scenario, "limits": limits, "options": options}
-    elif name == "favoured":
-        for scenario, _ in wanted:
-            for times in TIMES if scenario.startswith("strict") else ():
-                favour = f"favour:task={int(scenario.split()[1]) - 1},times={times}"
-                own = {"method": "even", "label": f"even × {times}", "options": {"partition": favour}}
-                yield own | {"scenario": scenario, "limits": None}
     else:
         yield {"method": name, "label": label, "scenario": None, "limits": None, "options": options}
 

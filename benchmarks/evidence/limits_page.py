@@ -18,7 +18,6 @@ from limits_kept import references_of, scenarios
 
 Rows = list[dict[str, Any]]
 Judged = dict[tuple[str, str, str], dict[int, dict[str, float]]]
-BEST = "even, best of 4"
 
 
 def main() -> None:
@@ -47,8 +46,7 @@ def held_to(row: dict[str, Any], limits: list[float]) -> dict[str, float]:
 
 
 def judged(rows: Rows) -> Judged:
-    """By stream, scenario and method: what `held_to` says, by seed. `BEST`: the best share of memory, by its own test
-    error, which flatters it."""
+    """By stream, scenario and method: what `held_to` says, by seed."""
     found: Judged = defaultdict(dict)
     for stream in sorted({row["stream"] for row in rows}):
         own = [row for row in rows if row["stream"] == stream and row["kind"] != "reference"]
@@ -56,18 +54,7 @@ def judged(rows: Rows) -> Judged:
             for row in own:
                 if row.get("scenario", scenario) == scenario:
                     found[stream, scenario, row["method"]][row["seed"]] = held_to(row, limits)
-            _add_best(found, stream, scenario)
     return found
-
-
-def _add_best(found: Judged, stream: str, scenario: str) -> None:
-    tried = [found[key] for key in list(found) if key[:2] == (stream, scenario) and key[2].startswith("even")]
-    if len(tried) < 4:
-        return
-    for seed in set.intersection(*(set(each) for each in tried)):
-        found[stream, scenario, BEST][seed] = min((each[seed] for each in tried), key=lambda run: run["mean"])
-    for key in [key for key in found if key[:2] == (stream, scenario) and "×" in key[2]]:
-        del found[key]
 
 
 def limits_table(rows: Rows) -> str:
@@ -218,7 +205,7 @@ def draw(rows: Rows, place: Path) -> None:
 
 
 def _cloud(axis: Any, rows: Rows, stream: str) -> None:
-    marks = {"pdcl": "*", "even": "o", "derpp": "s", "er": "^", "er-ring": "v", "er-ace": "D", BEST: "P"}
+    marks = {"pdcl": "*", "even": "o", "derpp": "s", "er": "^", "er-ring": "v", "er-ace": "D"}
     results = judged(rows)
     for method, mark in marks.items():
         found = [runs for key, runs in results.items() if key[0] == stream and key[2] == method and "strict" in key[1]]
