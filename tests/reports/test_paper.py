@@ -219,15 +219,26 @@ def test_reasons_tell_what_is_stored_and_what_the_rate_does(study, tmp_path) -> 
     assert "wrong labels" not in text  # no run with noise
 
 
-def test_reasons_show_whether_more_dual_steps_help(study) -> None:
+def test_reasons_show_whether_more_dual_steps_or_an_earlier_start_help(study) -> None:
     study("er", 0.8, 0.0, stream="organa")
     study("pdcl", 0.5, 0.0, stream="organa")
     assert "dual steps a task" not in reasons(of_paper(scan(study.directory), ("tamed",)))
     study("pdcl", 0.7, 0.0, stream="organa", options={"dual_steps": 240})
+    study("pdcl", 0.6, 0.0, stream="organa", options={"start": 1.0})
     text = reasons(of_paper(scan(study.directory), ("tamed",)))
-    assert "| organa | er | – | 80.0 | 85.0 | – | – | 4 |" in text
-    assert "| organa | pdcl | 60 | 50.0 | 55.0 |" in text
-    assert "| organa | pdcl | 240 | 70.0 | 75.0 |" in text
+    assert "| organa | er | – | – | 80.0 | 85.0 | 80.0 | – | – | 4 |" in text
+    assert "| organa | pdcl | 60 | 0 | 50.0 | 55.0 | 50.0 |" in text
+    assert "| organa | pdcl | 240 | 0 | 70.0 | 75.0 | 70.0 |" in text
+    assert "| organa | pdcl | 60 | 1 | 60.0 | 65.0 | 60.0 |" in text
+
+
+def test_duals_that_start_at_one_are_held_against_replay_by_runs_of_their_own(study) -> None:
+    says = "Dual weights that start at 1 improve on fixed ones: pdcl over er, accuracy, organa"
+    study("er", 0.8, stream="organa")
+    study("pdcl", 0.5, stream="organa")
+    assert finding(says, study.directory).verdict == NOT_RUN
+    study("pdcl", 0.85, stream="organa", options={"start": 1.0})
+    assert finding(says, study.directory).verdict == HELD
 
 
 def with_snapshot(path) -> None:

@@ -51,6 +51,17 @@ CLAIMS: tuple[Claim, ...] = (
     *_better("pdcl", "er-ring", "Partition by dual improves on a uniform one", "Fig. 3", "partitioning"),
     *_better("pdcl-s", "pdcl", "Selection by dual improves on a uniform one", "Sec. 5", "sweeps"),
     *_better("er", "agem", "Gradient projections are worse than replay", "Fig. 3", "partitioning"),
+    *(
+        Claim(
+            f"Dual weights that start at 1 improve on fixed ones: {label} over er, accuracy, {stream}",
+            "ours",
+            "start",
+            "",
+            partial(judging.started_beats, label, "er", stream),
+        )
+        for stream in ("organa", "mnist")
+        for label in ("pdcl0", "pdcl")
+    ),
     Claim(
         "Gradient projections are worse than replay at a tenth of the rate: er over agem, Adam .001, mnist",
         "ours",

@@ -42,6 +42,12 @@ def better_at_small_rate(first: str, second: str, runs: Runs) -> Finding:
     return more(a, b)
 
 
+def started_beats(first: str, second: str, stream: str, runs: Runs) -> Finding:
+    """Duals that start at 1 against a method without duals."""
+    started = metric(runs.find(stream, first, SIZE, start=1.0), "mean_accuracy")
+    return more(started, metric(runs.find(stream, second, SIZE), "mean_accuracy"))
+
+
 def robust_beats(other: str, runs: Runs) -> Finding:
     changed = metric(runs.find("mnist", "pdcl-s-robust", SIZE, **ROBUST), "mean_accuracy")
     return more(changed, metric(runs.find("mnist", other, SIZE), "mean_accuracy"))
