@@ -102,8 +102,8 @@ The paper prints η_d, and neither how many dual steps a task has (60 are ours) 
 organa a task has some 250 updates and η_d is .01, so duals are about 1 and still rising when a task ends. Until they
 have grown a task is learned alone, from a loss of 20 and more, in steps of Adam's full size; where that shuts the last
 hidden layer for its samples, nothing but the bias of the head learns from there on, and the task stays unknown.
-*Just learned*: accuracy on a task right after it was learned, mean over tasks; *last*: on the last one. *Slack* and *λ*:
-means over past tasks at the end of the last task."""
+*Just learned*: accuracy on a task right after it was learned, mean over tasks; *last*: on the last one. *Slack* and
+*λ*: means over past tasks at the end of the last task."""
     names = "stream", "method", "dual steps a task", "λ starts at", "accuracy %", "just learned %", "last %"
     head = _row(*names, "slack on memory", "λ", "seeds")
     return "\n".join([text, "", head, "|---|---" + "|---:" * 8 + "|", *lines])
