@@ -33,8 +33,8 @@ class Linear(nn.Module):
         torch.manual_seed(0)
         self.layer = nn.Linear(8, 2).double()
     def forward(self, x):
-        # An empty batch is more than many networks take.
-        return self.layer(x.view(len(x), -1).double()) if len(x) or self.training else 1 / 0
+        # As many networks do, which then take no empty batch.
+        return self.layer(x.view(len(x), -1).double())
 
 rank = os.environ.get("RANK", "0")
 stream = pdcl.stream("synthetic", tasks=3, size=90, test_size=50, dim=8, separation=2.0, shared_classes=True)

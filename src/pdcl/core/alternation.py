@@ -18,8 +18,7 @@ from pdcl.core.pace import Pace
 from pdcl.core.promising import Witnesses
 from pdcl.core.recorded import Recorded, softened
 from pdcl.core.segments import Segments
-from pdcl.core.slacks import Gauge, Read
-from pdcl.core.stored import outputs_here, spread
+from pdcl.core.slacks import Gauge, Read, spread
 from pdcl.core.tolerances import Tolerances, usual_partition
 from pdcl.duality.estimators import Pool, Uniformly
 from pdcl.duality.lagrangian import base_weight
@@ -320,10 +319,10 @@ class Alternation:
         if self.in_order and slots is self.tasks.members:
             return forward(self.memory["x"])
         if not self.segments:
-            return outputs_here(self.memory, slots, forward)
+            return forward(self.memory.read("x", slots))
         # A sample stands once for its task and once for each of its segments: one pass is enough.
         once, where = slots.unique(return_inverse=True)
-        return outputs_here(self.memory, once, forward)[where.to(self.place)]
+        return forward(self.memory.read("x", once))[where.to(self.place)]
 
     def compared(self, outputs: Tensor, targets: Tensor, in_error: Tensor) -> Tensor:
         """The loss or the error of each sample, as the unit of its limit says. in_error: [n], or one for all."""

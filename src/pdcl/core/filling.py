@@ -14,7 +14,6 @@ from pdcl.core.objective import Objective, no_error_rate
 from pdcl.core.refill import Source, chosen_positions, divided, kept_slots
 from pdcl.core.segments import CODES, Segments
 from pdcl.core.sets import Sets, task_sets
-from pdcl.core.stored import outputs_of
 from pdcl.duality.lagrangian import task_means
 from pdcl.duality.partition_rules import PartitionRule
 from pdcl.duality.selection_rules import SelectionRule
@@ -206,7 +205,7 @@ class Filling:
         positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
         share = self.memory.share_of(positions + first_id)
         x, y = self._fetched(data, share.own(positions))
-        outputs = outputs_of(self.memory, x, forward)
+        outputs = forward(x)
         y = y.to(self.place)
         reference = share.whole(self.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady)
         wrong = share.whole(self.wrong(outputs, y))

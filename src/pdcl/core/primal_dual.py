@@ -27,7 +27,6 @@ from pdcl.core.held_back import GUARD
 from pdcl.core.objective import Objective
 from pdcl.core.refill import Source
 from pdcl.core.report import Report, Trace
-from pdcl.core.stored import outputs_here
 from pdcl.core.tolerances import ToleranceChange
 from pdcl.duality.duals import infeasible
 from pdcl.duality.partition_rules import FIVE_POINTS
@@ -293,7 +292,7 @@ class PrimalDual(Alternation):
         share = self.memory.share(slots)
         with torch.no_grad():
             own = share.own(slots)
-            outputs, y = outputs_here(self.memory, own, forward), self.memory.read("y", own)
+            outputs, y = forward(self.memory.read("x", own)), self.memory.read("y", own)
             now = {"reference": self.goal.loss(outputs, y).float(), "wrong": self.filling.wrong(outputs, y)}
         place = self.memory["reference"].device
         for name, values in now.items():

@@ -16,7 +16,6 @@ from pdcl.core.filling import GROUP, Filling, Reached
 from pdcl.core.held_back import GUARD, WITNESS
 from pdcl.core.refill import are_classes
 from pdcl.core.segments import CODES
-from pdcl.core.stored import outputs_here
 from pdcl.core.tolerances import Tolerances
 from pdcl.duality.limits import judged
 from pdcl.duality.tolerance import Tolerance
@@ -132,7 +131,7 @@ class Witnesses:
         forgotten = None
         if len(slots):
             own = share.own(slots)
-            outputs, y = outputs_here(memory, own, forward), memory.read("y", own)
+            outputs, y = forward(memory.read("x", own)), memory.read("y", own)
             now = {"loss": filling.goal.loss(outputs, y).cpu(), "error": filling.wrong(outputs, y).cpu()}
             now = {unit: share.whole(values) for unit, values in now.items()}
         then = {"loss": memory.read("reference", slots).cpu(), "error": memory.read("wrong", slots).cpu()}

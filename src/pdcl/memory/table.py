@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
@@ -14,7 +13,7 @@ from pdcl.memory.file_rows import FileRows, exceeds
 from pdcl.memory.journal import Journal
 from pdcl.memory.shard_rows import ShardRows
 from pdcl.ranks import ALONE, Ranks
-from pdcl.trees import Leaf, Tree, length, map_leaves, take, unflatten
+from pdcl.trees import Leaf, Tree, length, take, unflatten
 
 Column: TypeAlias = Rows | Sequences | FileRows | ShardRows
 
@@ -99,11 +98,6 @@ class Table:
     def share_of(self, ids: Tensor) -> Share:
         """Which samples with these ids would have their inputs here."""
         return share_of(ids, self.ranks) if self.shards else Share(self.ranks, len(ids))
-
-    def blank(self) -> Tree:
-        """The input of no sample, zeros: for networks that take no empty batch."""
-        none = self.read("x", torch.zeros(0, dtype=torch.int64))
-        return map_leaves(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), none)
 
     def on_disk(self, rows: int) -> bool:
         """Whether so many inputs that are about to be stored here will lie in a file."""
