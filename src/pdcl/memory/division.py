@@ -47,10 +47,10 @@ def divided(columns: Mapping[str, Any], size: int, rows: int, most: int, ranks: 
 
     `size` of them are in use. Where a part of the inputs couldn't go to a file, such as sequences, none is divided.
     """
-    inputs = in_ram(columns)
-    if ranks.alone or "id" not in columns or len(inputs) < len(inputs_among(columns)):
+    if ranks.alone or "id" not in columns or not exceeds(columns, rows, most):
         return {}
-    if not exceeds(columns, rows, most):
+    inputs = in_ram(columns)
+    if len(inputs) < len(inputs_among(columns)):
         return {}
     here = most // sum(column.row_bytes() for column in inputs.values())
     mine, slots = share_of(columns["id"].used(size), ranks).mine, torch.arange(size)
