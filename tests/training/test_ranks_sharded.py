@@ -38,6 +38,15 @@ class Linear(nn.Module):
 
 rank = os.environ.get("RANK", "0")
 stream = pdcl.stream("synthetic", tasks=3, size=90, test_size=50, dim=8, separation=2.0, shared_classes=True)
+if "plan=" in str(arguments["options"].get("tolerance")):
+    from dataclasses import replace
+    import numpy as np
+    from pdcl.streams.columns import encoded
+    from pdcl.streams.data import TensorData
+
+    plans = encoded({"plan": np.array(["gold", "iron", "iron"] * 30, dtype=object)})
+    data = [TensorData(*task.data.fetch(torch.arange(90)), columns=plans) for task in stream.tasks]
+    stream = replace(stream, tasks=[replace(task, data=own) for task, own in zip(stream.tasks, data)])
 options = dict(memory=24, seed=1, lr=0.05, optimizer="sgd", memory_in_ram="500B") | arguments["options"]
 if arguments["method"] == "er":
     learner = pdcl.learner("er", Linear(), **options)
@@ -71,15 +80,36 @@ elif held[-1][0] == "ShardRows":
     else:
         raise AssertionError("rank 1 gave away inputs that it doesn't hold")
 """
-RUN = """
+NOTED = """
+from pdcl.memory.shard_rows import ShardRows
+written, write = [], ShardRows.write
+
+def noted(self, slots, rows, mine):
+    written.append(int(mine.sum()))
+    write(self, slots, rows, mine)
+
+ShardRows.write = noted
+"""
+WERE_DIVIDED = """
+assert bool(written) == (os.environ["WORLD_SIZE"] != "1"), "ranks divide memory, one process doesn't"
+"""
+RUN = (
+    NOTED
+    + """
 import pdcl
 pdcl.run("synthetic", arguments["method"], out=arguments["out"], memory=80, seed=0, epochs=6, batch=16,
          network="mlp:8", checkpoint_every=5, **arguments["options"])
 """
-RESUME = """
+    + WERE_DIVIDED
+)
+RESUME = (
+    NOTED
+    + """
 from pdcl.running.resume import resume
 resume(arguments["run"])
 """
+    + WERE_DIVIDED
+)
 # The memory of `synthetic` is small: a chain of its rows is written as if it were large.
 CHAINED = """
 from pdcl.records import row_chain
@@ -145,6 +175,7 @@ def test_two_ranks_with_half_of_memory_each_learn_what_one_process_learns(ranks:
         ("pdcl", {"tolerance": "+2pt", "guard": 2, "witness": 3}),
         ("pdcl", {"constrain": "drift", "base": 0.0, "estimator": "stratified"}),
         ("pdcl", {"memory": "1500B", "slack_samples": 8}),
+        ("pdcl", {"tolerance": "plan=gold:+1pt, *:+5pt", "witness": 3}),
         ("pdcl-s", {}),
         ("er", {}),
     ],
