@@ -156,15 +156,19 @@ def exceeds(columns: Mapping[str, Any], rows: int, most: int) -> bool:
 
 def in_ram(columns: Mapping[str, Any]) -> dict[str, Rows]:
     """The inputs that could go to a file; what an accelerator holds stays there, sequences stay in RAM."""
-    inputs = {name: column for name, column in columns.items() if name.partition(".")[0] == "x"}
+    inputs = inputs_among(columns)
     rows = {name: column for name, column in inputs.items() if isinstance(column, Rows) and column.row_bytes()}
     return {name: column for name, column in rows.items() if column.data.device.type == "cpu"}
 
 
+def inputs_among(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that hold inputs."""
+    return {name: column for name, column in columns.items() if name.partition(".")[0] == "x"}
+
+
 def fetched(memory: Memory, fetch: Callable[[Tensor], tuple[Tree, Tree]], positions: Tensor) -> tuple[Tree, Tree]:
     """`fetch(positions)`, inputs and targets that memory is about to store; on disk where they won't fit into RAM."""
-    on_disk = any(isinstance(column, FileRows) for column in memory.columns.values())
-    if not len(positions) or not (on_disk or exceeds(memory.columns, len(positions), memory.most_in_ram)):
+    if not len(positions) or not memory.on_disk(len(positions)):
         return fetch(positions)
     # In ascending order: data that is read from its start is then read once.
     order = positions.argsort(stable=True)

@@ -3,36 +3,35 @@
 A value of a row is a tensor, sequences (`Ragged`), or a tuple or dict of these, which takes one column per leaf:
 `x.input_ids`, `x.attention_mask`. A column keeps the dtype of what is put into it (uint8 images stay uint8). All
 operations are vectorised over rows. What is allocated follows what is held, up to the bound, which is a number of
-samples or a number of bytes. Inputs of more than `in_ram` bytes lie in a scratch file.
+samples or a number of bytes. Inputs of more than `in_ram` bytes are divided among ranks, or lie in a scratch file.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.memory.bound import parse_bound, parse_bytes
-from pdcl.memory.columns import Rows, Sequences, allocated, column_for, release, saved_leaves
+from pdcl.memory.columns import Rows, Sequences, column_for, release, saved_leaves
 from pdcl.memory.file_rows import FileRows, beyond
 from pdcl.memory.journal import Journal
 from pdcl.memory.origins import Origins, is_by_row
 from pdcl.memory.reservoir import Reservoir
 from pdcl.memory.ring import Ring
-from pdcl.trees import Leaf, Tree, flatten, length, take, unflatten
+from pdcl.memory.table import Column, Table
+from pdcl.trees import Leaf, Tree, flatten, length, take
 
 _PERMUTE_UP_TO = 4096
 # One part in so many of a bound in bytes stays free beside sequences: where new ones go before old ones are cleared.
 SPARE = 16
 IN_RAM = "1GB"
 
-Column: TypeAlias = Rows | Sequences | FileRows
 
-
-class Memory:
+class Memory(Table):
     """At most `bound` samples (or bytes) with columns `x`, `y`, `task`, `id` and what a method adds.
 
     Sequences have no fixed size, so under a bound in bytes the capacity follows from the first rows' mean size, and
@@ -42,41 +41,12 @@ class Memory:
     def __init__(self, bound: int | str, device: torch.device | str = "cpu", in_ram: str = IN_RAM) -> None:
         self._samples, self._bytes = parse_bound(bound)
         self.bound, self.in_ram = bound, in_ram
-        self.most_in_ram = parse_bytes("memory_in_ram", in_ram)
+        super().__init__(parse_bytes("memory_in_ram", in_ram))
         self.device = torch.device(device)
-        self.columns: dict[str, Column] = {}
-        self.size = 0
         self.reservoir = Reservoir()
         self._ring: Ring | None = None
-        self._journal: Journal | None = None
         self.origins: Origins | None = None
         self.rows_left_out = False
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, column: str) -> Tree:
-        """The rows in use; of a tensor a view."""
-        found = self.columns.get(column)
-        if found is None:
-            return unflatten({name: leaf.used(self.size) for name, leaf in self._branches(column).items()})
-        if self._journal is not None and isinstance(found, Rows):
-            self._journal.handed_out(column, found.data)
-        return found.used(self.size)
-
-    def read(self, column: str, slots: Tensor) -> Tree:
-        """A copy of these rows; the quickest way for a few."""
-        found = self.columns.get(column)
-        if found is not None:
-            return found.read(slots)
-        return unflatten({name: leaf.read(slots) for name, leaf in self._branches(column).items()})
-
-    def _branches(self, column: str) -> dict[str, Column]:
-        start = f"{column}."
-        found = {name[len(start) :]: leaf for name, leaf in self.columns.items() if name.startswith(start)}
-        if not found:
-            raise KeyError(column)
-        return found
 
     @property
     def capacity(self) -> int:
@@ -88,16 +58,6 @@ class Memory:
     def places(self, each: int) -> int:
         """How many samples of `each` bytes fit, before the first one is held."""
         return self._samples if self._samples is not None else (self._bytes or 0) // max(1, each)
-
-    @property
-    def nbytes(self) -> int:
-        """What is allocated."""
-        return allocated(self.columns.values())
-
-    @property
-    def stored(self) -> int:
-        """What the samples in it take, in bytes."""
-        return sum(column.stored(self.size) for column in self.columns.values())
 
     def allocate(self, **rows: Tree) -> None:
         """Make the columns, shaped like `rows` (n × …), if that hasn't happened yet."""
@@ -135,6 +95,7 @@ class Memory:
             return
         size = self.size if self.size == self.capacity else max(self.size, int(slots.max()) + 1)
         if size > self.size:
+            self.expect(size)
             self.columns |= beyond(self.columns, self.size, size, self.most_in_ram)
         for column in self.columns.values():
             column.reserve(size, self.capacity)
@@ -142,18 +103,13 @@ class Memory:
             self._journal.overwritten(self._tensors(), slots)
         if self.origins is not None:
             self.origins.written(slots, size)
-        for name, leaf in leaves.items():
-            self.columns[name].write(slots, leaf)  # type: ignore[arg-type]
+        self._write(slots, leaves)
         self.size = size
 
-    def _tensors(self) -> dict[str, Tensor]:
-        """The columns whose rows a journal notes; others go back by where their rows lie."""
-        return {name: column.data for name, column in self.columns.items() if isinstance(column, Rows)}
-
     def append(self, **rows: Tree) -> None:
-        """Add rows behind those in use."""
+        """Add rows behind those in use. Where ranks divide inputs, those of `share_of` will do."""
         leaves = self._leaves(rows)
-        count = len(next(iter(leaves.values())))
+        count = max(map(len, leaves.values()))
         if self.size + count > self.capacity:
             raise UsageError(f"{count} more samples don't fit: {self.size} of {self.capacity} are in use")
         self._put(torch.arange(self.size, self.size + count), leaves)
@@ -218,10 +174,10 @@ class Memory:
         """Offer rows in order to a reservoir: each row ever offered is held with the same probability."""
         if not self.columns:
             self.allocate(**rows)
-        kept = self.reservoir.offer(length(next(iter(rows.values()))), self.capacity, generator)
+        kept = self.reservoir.offer(max(map(length, rows.values())), self.capacity, generator)
         if kept is not None:
             positions, slots = kept
-            self._put(slots, self._leaves({name: take(tree, positions) for name, tree in rows.items()}))
+            self._put(slots, self._leaves(self._taken(rows, positions)))
             self._hold_bytes(generator)
 
     def start_ring(self, groups: int) -> None:
@@ -325,6 +281,7 @@ class Memory:
             raise UsageError(f"the saved memory is bounded by {state['bound']}, this one by {self.bound}")
         leaves, samples = saved_leaves(state["columns"]), state["samples"]
         fresh = Memory(self.bound, self.device, self.in_ram)
+        fresh.ranks = self.ranks
         held = len(next(iter(leaves.values()))) if leaves else 0
         fresh._take_capacity(samples, leaves, held)
         fresh.reservoir.load_state_dict(state.get("reservoir") or {"seen": state["seen"]})

@@ -16,7 +16,7 @@ VERSION = 1
 CONFIG = "config.json"
 EVENTS = "events.jsonl"
 RESULT = "result.json"
-# Options that say where samples lie and nothing else: what comes out is the same to the bit.
+# Options that say where samples lie and nothing else: what comes out is the same to the bit, with ranks to rounding.
 PLACES = ("memory_in_ram",)
 # Options that came later, with the value by which a run does what it did before them.
 LATER: dict[str, Any] = {"soften": 0.0}

@@ -35,7 +35,7 @@ from pdcl.training.placement import Finiteness, autocast, check_placement, devic
 from pdcl.training.stated import check_enough
 from pdcl.training.updates import Updater, Updates, scaled
 from pdcl.training.weighting import check_weights, weigh_classes
-from pdcl.trees import Tree, call, joined, logits_of, split, to
+from pdcl.trees import Tree, call, joined, length, logits_of, split, to
 
 EVALUATION_BATCH = 250
 
@@ -250,6 +250,9 @@ class Trainable(Spread, ABC):
         A dict is handed over as keywords, a tuple as arguments. Of what comes back the logits are taken.
         """
         assert self.spec is not None
+        # A rank may have no sample in a step, all the same gradients are waited for; few networks take an empty batch.
+        if not self.peers.alone and not length(raw):
+            return self.outputs(to(self.spec.blank(1), self.place), augment)[:0]
         generator = self._augmenting() if augment and self.model.training else None
         model = self._trained_model() if self.model.training and torch.is_grad_enabled() else self.model
         with autocast(self.place, self.precision):
