@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,20 @@ def test_without_witnesses_what_was_memorised_proves_nothing_and_is_never_kept()
     assert learner.evaluate(*_old(1000, 3)) < 0.8
     assert entry.promises[0].verdict == "no witnesses"
     assert not entry.promises.kept
+
+
+@pytest.mark.parametrize(("unseen", "verdict"), [(False, "undecided"), (True, "kept")])
+def test_adopted_samples_show_a_limit_as_kept_only_where_the_network_never_saw_them(
+    unseen: bool, verdict: str, tmp_path: Path
+) -> None:
+    learner = pdcl.PDCL(_knowing(), memory=200, witness=50, tolerance="45%")
+    learner.adopt(*_old(500, 0), name="legacy", labels=["down", "up"], unseen=unseen)
+    learner.save(tmp_path / "model")
+    loaded = pdcl.load(tmp_path / "model", network=_knowing())
+    row = loaded.learn(*_new(60, 2), name="sides", epochs=1, batch=50).promises[0]
+    assert row.high < 0.45  # a limit that such witnesses show as kept with ease
+    assert row.verdict == verdict
+    assert ("unseen=True" in row.sentence) is not unseen
 
 
 def test_with_few_witnesses_the_same_is_undecided_and_says_how_many_would_decide() -> None:

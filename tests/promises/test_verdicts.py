@@ -153,6 +153,21 @@ def test_a_new_task_is_learned_or_not_by_its_limit_or_half_way():
     assert judge_new("n", default, first(30, 200), stated=False).verdict == "learned"
 
 
+def test_a_limit_of_everything_is_undecided_and_no_number_of_samples_is_asked_for():
+    row = judge_task("b", Limit("+5pt", rise=0.05), then=[1] * 40, now=[1] * 38 + [0] * 2)
+    assert row.verdict == "undecided"
+    assert row.sentence == "undecided: every error is within 100 %; it was not learned when it came"
+
+
+def test_samples_that_the_network_may_have_seen_can_break_a_limit_and_keep_none():
+    few, many = [0] * 300, [1] * 150 + [0] * 150
+    assert judge_task("a", Limit("10%", value=0.1), None, few).verdict == "kept"
+    row = judge_task("a", Limit("10%", value=0.1), None, few, perhaps_seen=True)
+    assert (row.verdict, row.wants) == ("undecided", None)
+    assert "may have been trained on these samples" in row.sentence
+    assert judge_task("a", Limit("10%", value=0.1), None, many, perhaps_seen=True).verdict == "BROKEN"
+
+
 def test_rows_without_witnesses_say_so_and_cost_the_others_nothing():
     report = judge([Question("a", TWO_POINTS, first(0, 90), first(0, 90)), Question("b", TWO_POINTS, [], [])])
     assert report[1].verdict == "no witnesses"

@@ -78,7 +78,7 @@ def _tightest(standings: list[Standing]) -> Text:
     worst = max(standings, key=lambda standing: standing.slack)
     over = sum(standing.slack > 0 for standing in standings)
     which = f" (task {worst.task + 1}" + (f", +{over - 1})" if over > 1 else ")")
-    return Text.assemble("" if over else "least ", _slack(worst), which)
+    return Text.assemble("" if over else "least ", _slack(worst), which, " on stored samples")
 
 
 def _infeasible_line(event: Infeasible, progress: Progress) -> Text:
@@ -146,7 +146,7 @@ def _standings(progress: Progress) -> Table:
 def _slack(standing: Standing) -> Text:
     if standing.slack > 0:
         return Text(f"over by {_amount(standing.slack)}", style="red")
-    return Text(f"room {_amount(-standing.slack)}", style="green")
+    return Text(f"room {_amount(abs(standing.slack))}", style="green")
 
 
 def _amount(value: float) -> str:

@@ -57,7 +57,7 @@ class Gate:
     evidence: Path | None = None
     """New directory for all that the verdict rests on."""
     samples: bool = True
-    """Keep the audit samples in the evidence; --no-samples leaves their content out."""
+    """Whether the evidence holds the audit samples themselves."""
     network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None
     """Function that builds the model's own network."""
     format: Literal["table", "json", "md", "junit"] = "table"

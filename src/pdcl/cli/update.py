@@ -64,7 +64,7 @@ class Options:
     evidence: Path | None = None
     """New directory for all that the verdict rests on."""
     samples: bool = True
-    """Keep the audit samples in the evidence; --no-samples leaves their content out."""
+    """Whether the evidence holds the audit samples themselves."""
     again: bool = False
     """Decide anew what was refused or rolled back; it takes a look."""
     network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None

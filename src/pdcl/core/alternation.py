@@ -102,6 +102,7 @@ class Alternation:
         self.segment_duals: list[float] = []
         self.last_duals: list[float] = []
         self.by_heart: list[bool] = []
+        self.unseen: list[int] = []
         self.aside: HeldBack | None = None
         self.begin(0, 1)
 

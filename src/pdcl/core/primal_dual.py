@@ -28,6 +28,7 @@ from pdcl.core.objective import Objective
 from pdcl.core.refill import Source
 from pdcl.core.report import Report, Trace
 from pdcl.core.tolerances import ToleranceChange
+from pdcl.duality.dual_rules import Capped
 from pdcl.duality.duals import infeasible
 from pdcl.duality.partition_rules import FIVE_POINTS
 from pdcl.duality.tolerance import Rise
@@ -121,10 +122,14 @@ class PrimalDual(Alternation):
         promises = None
         if self.tolerances.stated_any:
             promises = self.witnesses.promises(
-                self.filling, self.tolerances, reached, forward, self.tasks.counts.tolist()
+                self.filling, self.tolerances, reached, forward, self.tasks.counts.tolist(), self._perhaps_seen()
             )
         self.clock, self.aside = 0, None
         return Ended(self.last_duals, counts, missed, changes, note, promises)
+
+    def _perhaps_seen(self) -> set[int]:
+        """Adopted tasks, unless somebody has said that the network never saw their samples."""
+        return {task for task, learned in enumerate(self.by_heart) if not learned} - {*self.unseen}
 
     def _trained(self, data: Source) -> Source:
         """The task's data without what is held back."""
@@ -227,7 +232,8 @@ class PrimalDual(Alternation):
             units=units,
             trace=Trace(duals, slacks, known, self.tasks.counts.tolist(), units[: self.past]),
             no_price=self._no_price(units),
-            decay=float(getattr(self.dual, "decay", 0.0)),
+            # Where dual steps have no unit, decay relaxes no tolerance.
+            decay=0.0 if isinstance(self.dual, Capped) else float(getattr(self.dual, "decay", 0.0)),
             prices_drift="drift" in self.constrain.names,
             segments=dict(zip(self.segments.names, self.segment_duals, strict=False)),
         )
@@ -255,6 +261,7 @@ class PrimalDual(Alternation):
                 "first_seen": self.witnesses.first_seen,
                 "task_samples": self.witnesses.samples,
                 "by_heart": self.by_heart,
+                "unseen": self.unseen,
                 "column_values": self.segments.table,
             },
             "duals": {**self.duals.state_dict(), "history": past, "task_slacks": slacks} if running else {},
@@ -271,6 +278,7 @@ class PrimalDual(Alternation):
         self.witnesses.first_seen = dict(state["method"].get("first_seen", {}))
         self.witnesses.samples = list(state["method"].get("task_samples", [0] * len(self.tolerances)))
         self.by_heart = list(state["method"].get("by_heart", []))
+        self.unseen = list(state["method"].get("unseen", []))
         self.segments.take_table(state["method"].get("column_values", {}))
         self.filling.upgrade([self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))])
         self.begin(0, 1)

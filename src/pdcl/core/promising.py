@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -98,11 +98,12 @@ class Witnesses:
 
     def promises(
         self, filling: Filling, tolerances: Tolerances, reached: Reached, forward: Callable[[Any], Tensor],
-        replayed: list[int],
+        replayed: list[int], perhaps_seen: Collection[int] = (),
     ) -> Promises:  # fmt: skip
         """The table after the newest task: a row per past task with a limit, per segment, then one for the newest.
 
-        replayed: n_k of the past tasks while the newest was learned.
+        replayed: n_k of the past tasks while the newest was learned. perhaps_seen: tasks whose samples the network may
+        have been trained on elsewhere.
         """
         # Here and below: SciPy is imported once there is a table to make.
         from pdcl.promises.remedies import Held
@@ -113,13 +114,16 @@ class Witnesses:
         limits = [(k, tolerances.of(k)) for k in range(newest)]
         held = [Held(places, samples) for places, samples in zip(replayed, self.samples, strict=False)]
         questions = [
-            self._past(tolerances.name(k), each, k, own[k], held=held[k]) for k, each in limits if each is not None
+            self._past(tolerances.name(k), each, k, own[k], held=held[k], perhaps_seen=k in perhaps_seen)
+            for k, each in limits
+            if each is not None
         ]
-        questions += self._segments(filling, newest, seen)
+        questions += self._segments(filling, newest, seen, perhaps_seen)
         before = filling.references(newest + 1, [True] * (newest + 1))[:newest]
         limit, stated = self._goal(tolerances, reached, before)
         if limit is not None:
-            questions.append(self._new(tolerances.name(newest), limit, stated, own[newest]))
+            known = newest in perhaps_seen
+            questions.append(self._new(tolerances.name(newest), limit, stated, own[newest], known))
         return judge(questions)
 
     @torch.no_grad()
@@ -163,22 +167,28 @@ class Witnesses:
             steered=bool(seen.steered.any()), groups=seen.members, **about,
         )  # fmt: skip
 
-    def _segments(self, filling: Filling, newest: int, seen: Seen) -> list[Question]:
+    def _segments(
+        self, filling: Filling, newest: int, seen: Seen, perhaps_seen: Collection[int]
+    ) -> list[Question]:  # fmt: skip
         """A row per segment with a limit, on the witnesses of all past tasks that are in it."""
         segments = filling.segments
         if not segments:
             return []
         come = segments.masks(filling.memory[CODES].cpu()).any(1).tolist()
-        return [
-            self._past(name, limit, 0, seen.of_segment(c, newest), kind=SEGMENT, come=come[c])
-            for c, (name, limit) in enumerate(zip(segments.names, segments.limits.values(), strict=True))
-        ]
+        found = []
+        for c, (name, limit) in enumerate(zip(segments.names, segments.limits.values(), strict=True)):
+            mine = seen.of_segment(c, newest)
+            known = bool({*mine.tasks.tolist()} & {*perhaps_seen})
+            found.append(self._past(name, limit, 0, mine, kind=SEGMENT, come=come[c], perhaps_seen=known))
+        return found
 
-    def _new(self, name: str, limit: Limit, stated: bool, seen: Seen) -> Question:
+    def _new(self, name: str, limit: Limit, stated: bool, seen: Seen, perhaps_seen: bool) -> Question:
         from pdcl.promises.verdicts import Question
 
         now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
-        return Question(name, limit, now, kind=NEW, stated=stated, steered=steered, groups=seen.members)
+        return Question(
+            name, limit, now, kind=NEW, stated=stated, steered=steered, groups=seen.members, perhaps_seen=perhaps_seen
+        )
 
     def _goal(self, tolerances: Tolerances, reached: Reached, before: list[float]) -> tuple[Limit | None, bool]:
         """What the new task must reach, and whether that is stated; if not, half-way from chance to what is attainable.

@@ -82,7 +82,9 @@ class Learner(Trainable):
     def adopt(self, x: Any, y: Any = None, **options: Any) -> Entry:
         """Enter data that the network knows already as a past task; no weight changes.
 
-        name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups; columns.
+        name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups; columns;
+        unseen: whether the network was never trained on these samples (no). Only then can they show that a limit is
+        kept: of samples that it knows by heart it gets none wrong, whatever it does elsewhere.
         """
         return learning.adopt(self, x, y, **options)
 

@@ -27,6 +27,8 @@ class Promise:
     within, taken_by_new: errors as shares of the samples, by what was predicted instead (`split_errors`).
     paired: the limit compares with `then`; low and high are then the bounds of the change, added to what was.
     steered: measured on samples that steered training; nothing is certified then.
+    perhaps_seen: measured on adopted samples that the network may have been trained on: they can break a limit, and
+        can't show that it is kept.
     groups: how many groups (patients, speakers) the samples are of, where groups are counted. All values are means over
         groups then, and `wants` is a number of groups.
     advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
@@ -51,6 +53,7 @@ class Promise:
     steered: bool = False
     advice: tuple[str, ...] = ()
     groups: int | None = None
+    perhaps_seen: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return vars(self) | {"advice": list(self.advice)}
@@ -71,6 +74,10 @@ class Promise:
         return f"{said} (steered on these)" if self.steered else said
 
     def _finding(self) -> str:
+        if self.verdict == UNDECIDED and self.unit == "error" and self.limit is not None and self.limit >= 1:
+            return f"{UNDECIDED}: every error is within 100 %; it was not learned when it came"
+        if self.verdict == UNDECIDED and self.perhaps_seen and self.wants is None:
+            return f"{UNDECIDED}: the network may have been trained on these samples; adopt others with unseen=True"
         if self.verdict == UNDECIDED:
             what, unit = "samples" if self.steered else "witnesses", ""
             if self.groups is not None:

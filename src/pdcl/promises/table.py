@@ -67,7 +67,7 @@ class Promises(Sequence[Promise]):
     @property
     def notes(self) -> list[str]:
         """What a reader has to know about the numbers."""
-        changes = any(row.paired for row in self.rows)
+        changes = any(row.paired and row.limit is not None for row in self.rows)
         return ["→: the interval is that of the change since then, on the same samples."] if changes else []
 
     def __str__(self) -> str:

@@ -46,7 +46,8 @@ class Question:
     same order; then may be left out where the limit is absolute. stated: whether a user wrote the limit. clip: losses
     count up to here. come: whether any sample of it has come so far. held: of a task's memory, for advice where its
     limit is broken. groups: who each sample belongs to (a patient, a speaker), [n]: samples of one are alike, so groups
-    are counted and each counts the same. The other fields stand in the row as they are.
+    are counted and each counts the same. perhaps_seen: the network may have been trained on
+    them. The other fields stand in the row as they are.
     """
 
     task: str
@@ -62,6 +63,7 @@ class Question:
     come: bool = True
     held: Held | None = None
     groups: npt.ArrayLike | None = None
+    perhaps_seen: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -102,10 +104,11 @@ def half_way(chance: float, attainable: float, unit: str = "error") -> Limit:
 def _judged(question: Question, level: float) -> Promise:
     limit, split = question.limit, question.split
     found = _measured(question, level / 2) if np.size(question.now) else None
-    verdict = _verdict(found, question.kind) if question.come else NO_SAMPLES
+    verdict = _verdict(found, question) if question.come else NO_SAMPLES
     samples = int(np.size(question.now))
     groups = None if found is None else found.groups
-    wants = None if found is None or verdict != UNDECIDED or found.wants is None else found.wants
+    open_still = found is not None and verdict == UNDECIDED and not found.kept
+    wants = found.wants if found is not None and open_still else None
     wants = None if wants is None else max(wants, 1 + (groups or samples))
     return Promise(
         question.task,
@@ -127,6 +130,7 @@ def _judged(question: Question, level: float) -> Promise:
         question.steered,
         (*question.advice, *(remedies(limit, found, question.held) if found and verdict == BROKEN else ())),
         groups,
+        question.perhaps_seen,
     )
 
 
@@ -134,13 +138,18 @@ def _measured(question: Question, side: float) -> Interval:
     return interval(question.limit, question.then, question.now, side, question.clip, question.groups)
 
 
-def _verdict(found: Interval | None, kind: str) -> str:
+def _verdict(found: Interval | None, question: Question) -> str:
     if found is None:
         return NO_WITNESSES
-    if not found.kept and not found.broken:
+    if not found.broken and (not found.kept or _shows_nothing(found, question)):
         return UNDECIDED
-    good, bad = (LEARNED, NOT_LEARNED) if kind == NEW else (KEPT, BROKEN)
+    good, bad = (LEARNED, NOT_LEARNED) if question.kind == NEW else (KEPT, BROKEN)
     return good if found.kept else bad
+
+
+def _shows_nothing(found: Interval, question: Question) -> bool:
+    """Whether to be within the limit says nothing: the network may know the samples, or all errors are within it."""
+    return question.perhaps_seen or (question.limit.unit == "error" and found.limit >= 1)
 
 
 def _over(found: Interval | None, unit: str) -> float:

@@ -225,6 +225,9 @@ class Trainable(Spread, ABC):
         if tolerance is not None:
             raise UsageError(f"tolerance={tolerance!r} has no effect: {type(self).__name__} knows no tolerances")
 
+    def vouch_for(self, task: int) -> None:
+        """Samples of an adopted task are such as the network never saw: what they show may certify its limit."""
+
     def grown(self, before: int) -> None:
         """The network has more outputs than before: recorded outputs get what it gives for the new ones."""
         if self.store is not None and "outputs" in self.store.columns:

@@ -80,7 +80,7 @@ def _memory(row: Judged, held: Stored | None) -> list[str]:
     line += f", with {number(row, value)} on them against {number(row, row.estimate)} on audit data"
     if value <= row.limit < row.estimate and value < MEMORISED * row.estimate:
         return [f"{line}: memorised. More stored samples help, longer training doesn't"]
-    if value > row.limit:
+    if value > row.limit and row.estimate > row.limit:
         return [f"{line}: not kept even there. A tighter tolerance or longer training helps, before more memory"]
     return [line]
 
