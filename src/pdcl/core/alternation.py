@@ -141,10 +141,9 @@ class Alternation:
     def _limits(self) -> Tensor:
         """ε per quantity and constraint, NaN for none; a sample may have 1.1 times what its task may have."""
         tolerances = [*self.tolerances.values, *self._segment_limits()]
+        names = self.constrain.names
         known = {"loss": tolerances, "drift": [self.constrain.drift_tolerance] * len(tolerances)}
-        matrix = torch.tensor([known[q] for q in self.constrain.names], dtype=torch.float64).view(
-            len(self.constrain.names), len(tolerances)
-        )
+        matrix = torch.tensor([known[q] for q in names], dtype=torch.float64).view(len(names), len(tolerances))
         loosened = [self.tolerances.loosened.get(k, 0.0) for k in range(len(tolerances))]
         moved = torch.tensor(loosened, dtype=torch.float64)
         if self.level == "task":
