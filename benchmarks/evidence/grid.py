@@ -132,6 +132,9 @@ def table(book: Book, limits: Book) -> str:
         rows = []
         for scenario, stated in strict_ones(references):
             place = position(scenario, references)
+            tried = {tuple(row["nine"]) for row in book.rows if (row["stream"], row["place"]) == (stream, place)}
+            if len(tried) < len(NINE):
+                continue
             best = chosen(book, stream, place, stated)
             nine = _excess_of(book, stream, place, best, stated, held_out=False)
             even, ours = (
@@ -146,7 +149,7 @@ def table(book: Book, limits: Book) -> str:
         lines += [_line(stream, *row) for row in rows]
         whole = [[statistics.mean(part) for part in zip(*side, strict=True)]
                  for side in zip(*(row[2] for row in rows), strict=True)]  # fmt: skip
-        lines.append(_line(stream, "these four together", "", whole))
+        lines.append(_line(stream, f"these {len(rows)} together", "", whole))
     return "\n".join(lines)
 
 
