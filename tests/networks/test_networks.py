@@ -13,7 +13,7 @@ from torch import nn
 from pdcl.errors import UsageError
 from pdcl.networks import BUILDERS, auto_name, build, has_batch_statistics
 from pdcl.networks.audio import FRAME, WINDOW, frames
-from pdcl.networks.resnet import Projection
+from pdcl.networks.resnet import Block
 
 CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("linear", (7,), {}),
@@ -44,16 +44,16 @@ def test_logits_are_the_head_of_the_features(name: str, shape: tuple[int, ...], 
 
 
 @pytest.mark.parametrize("channels", [3, 8])
-def test_a_projection_is_the_convolution_that_skips_pixels(channels: int) -> None:
-    # One that isn't stored by pixel, so that torch's own can go backwards everywhere.
-    projection, x = Projection(channels, 2 * channels, 1, 2, bias=False), torch.randn(2, channels, 9, 8)
-    expected = nn.functional.conv2d(x, projection.weight, stride=2)
-    torch.testing.assert_close(projection(x), expected)
-    (own,) = torch.autograd.grad(projection(x).square().sum(), projection.weight)
-    (theirs,) = torch.autograd.grad(
-        nn.functional.conv2d(x, projection.weight, stride=2).square().sum(), projection.weight
-    )
-    torch.testing.assert_close(own, theirs)
+def test_the_shortcut_of_a_block_sees_every_second_pixel(channels: int) -> None:
+    # Not stored by pixel, so that torch's own convolution can go backwards everywhere.
+    block, x = Block(channels, 2 * channels, 2).eval(), torch.randn(2, channels, 9, 8)
+    weight = block.shortcut[0].weight
+    inner = block.norm2(block.conv2(nn.functional.relu(block.norm1(block.conv1(x)))))
+    expected = nn.functional.relu(inner + block.shortcut[1](nn.functional.conv2d(x, weight, stride=2)))
+    found = block(x)
+    torch.testing.assert_close(found, expected)
+    for own, other in zip(*(torch.autograd.grad(each.sum(), [weight]) for each in (found, expected)), strict=True):
+        torch.testing.assert_close(own, other)
 
 
 def test_glorot_weights_fill_their_interval_and_biases_start_at_zero() -> None:
