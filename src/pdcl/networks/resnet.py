@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from pdcl.networks.cnn import image_shape
 from pdcl.networks.network import Network, by_pixel
 
-
-# With two to seven channels side by side in storage a 1×1 convolution that skips pixels writes outside of its memory when
-# it goes backwards (torch 2.13, processors with AVX2 alone). There pixels are skipped before it, which is the same.
+# With two to seven channels side by side in storage a 1×1 convolution that skips pixels writes outside of its memory
+# when it goes backwards (torch 2.13, processors with AVX2 alone). There pixels are skipped before it: the same result.
 NARROW = 8
 
 
