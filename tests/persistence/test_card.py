@@ -17,7 +17,7 @@ def _card(learner: Any, tmp_path: Any) -> str:
 
 
 def test_the_newest_table_stands_in_the_card_and_no_other_number_for_a_task(tmp_path: Any, blobs: Any) -> None:
-    learner = pdcl.PDCL("mlp:12", memory=60, lr=0.02, tolerance={"a|b": "+2pt", "*": "5%"})
+    learner = pdcl.PDCL("mlp:12", memory=60, lr=0.02, witness=4, tolerance={"a|b": "+2pt", "*": "5%"})
     for number, name in enumerate(("a|b", "second", "third")):
         learner.learn(*blobs([f"c{number}", f"d{number}"], 60, seed=number), name=name, epochs=2)
     text = _card(learner, tmp_path)
