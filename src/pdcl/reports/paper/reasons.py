@@ -100,8 +100,9 @@ def _in_time(runs: Runs) -> str:
 
 The paper prints η_d, and neither how many dual steps a task has (60 are ours) nor what λ starts with (0 is ours). On
 organa a task has some 250 updates and η_d is .01, so duals are about 1 and still rising when a task ends. Until they
-have grown a task is learned alone, from a loss of 20 and more, in steps of Adam's full size; where that shuts the last
-hidden layer for its samples, nothing but the bias of the head learns from there on, and the task stays unknown.
+have grown a task is learned alone, from a loss of 20 and more, in steps of Adam's full size. After 100 updates of the
+last task a sample of it is answered by 0.03 to 0.12 of the 128 units of the last hidden layer (er: 0.4 to 2.8; λ from
+1: 0.4 to 1.6; three seeds, `benchmarks/evidence/dying.py`): little but the bias of the head learns from there on.
 *Just learned*: accuracy on a task right after it was learned, mean over tasks; *last*: on the last one. *Slack* and
 *λ*: means over past tasks at the end of the last task."""
     names = "stream", "method", "dual steps a task", "λ starts at", "accuracy %", "just learned %", "last %"
