@@ -105,6 +105,15 @@ def test_adopted_samples_show_a_limit_as_kept_only_where_the_network_never_saw_t
     assert ("unseen=True" in row.sentence) is not unseen
 
 
+def test_a_limit_of_a_name_that_no_task_has_stands_in_the_table_until_one_comes() -> None:
+    learner = pdcl.PDCL("mlp:8", memory=60, tolerance={"legcy": "+2pt", "*": "50%"})
+    learner.learn(*_old(60, 0), name="legacy", epochs=1)
+    rows = {row.task: row for row in learner.learn(*_new(60, 1), name="sides", epochs=1).promises}
+    assert (rows["legcy"].verdict, rows["legcy"].written, rows["legcy"].samples) == ("no samples yet", "+2pt", 0)
+    rows = [row.task for row in learner.learn(*_old(60, 2), name="legcy", epochs=1).promises]
+    assert rows.count("legcy") == 1
+
+
 def test_with_few_witnesses_the_same_is_undecided_and_says_how_many_would_decide() -> None:
     learner = _adopted(witness=4)
     with warnings.catch_warnings():

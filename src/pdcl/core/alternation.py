@@ -91,7 +91,7 @@ class Alternation:
         self.goal, self.place = objective, torch.device(device)
         self.generator = generator or torch.Generator().manual_seed(0)
         self.memory = memory if isinstance(memory, Memory) else Memory(memory, self.place)
-        self.ranks, self.forward_shares = ALONE, False
+        self.ranks, self.forward_shares, self.open_ended = ALONE, False, False
         self.always_replays = self.slack.from_batches
         self.filling = Filling(
             self.memory, objective, self.place, self.selection, self.partition, self.constrain.records_outputs, guard,

@@ -122,8 +122,9 @@ class PrimalDual(Alternation):
         promises = None
         if self.tolerances.stated_any:
             promises = self.witnesses.promises(
-                self.filling, self.tolerances, reached, forward, self.tasks.counts.tolist(), self._perhaps_seen()
-            )
+                self.filling, self.tolerances, reached, forward, self.tasks.counts.tolist(), self._perhaps_seen(),
+                self.open_ended,
+            )  # fmt: skip
         self.clock, self.aside = 0, None
         return Ended(self.last_duals, counts, missed, changes, note, promises)
 

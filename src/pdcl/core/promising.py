@@ -98,12 +98,13 @@ class Witnesses:
 
     def promises(
         self, filling: Filling, tolerances: Tolerances, reached: Reached, forward: Callable[[Any], Tensor],
-        replayed: list[int], perhaps_seen: Collection[int] = (),
+        replayed: list[int], perhaps_seen: Collection[int] = (), open_ended: bool = False,
     ) -> Promises:  # fmt: skip
         """The table after the newest task: a row per past task with a limit, per segment, then one for the newest.
 
         replayed: n_k of the past tasks while the newest was learned. perhaps_seen: tasks whose samples the network may
-        have been trained on elsewhere.
+        have been trained on elsewhere. open_ended: nobody knows which tasks will come, so limits of names that none has
+        so far have a row too: a misspelled name must not pass for a promise.
         """
         # Here and below: SciPy is imported once there is a table to make.
         from pdcl.promises.remedies import Held
@@ -119,6 +120,10 @@ class Witnesses:
             if each is not None
         ]
         questions += self._segments(filling, newest, seen, perhaps_seen)
+        if open_ended:
+            questions += [
+                self._past(name, each, 0, seen._at(slice(0)), come=False) for name, each in tolerances.waiting()
+            ]
         before = filling.references(newest + 1, [True] * (newest + 1))[:newest]
         limit, stated = self._goal(tolerances, reached, before)
         if limit is not None:

@@ -71,6 +71,11 @@ class Tolerances:
             return as_tolerance(self.agreed[str(task)])
         return None if self.limits is None else self.limits.of(self.name(task), task)
 
+    def waiting(self) -> list[tuple[str, Tolerance]]:
+        """Limits of names that no task so far has: of tasks to come, or misspelled."""
+        stated = {} if self.limits is None else self.limits.tasks
+        return [(name, limit) for name, limit in stated.items() if name not in self.names]
+
     def unit(self, task: int) -> str:
         """The unit of a task's limit; loss where it has none."""
         limit = self.of(task) if task < len(self) or not self._by_position(task) else None

@@ -197,6 +197,7 @@ class PDCL(Rehearsal):
         super().prepare(spec)
         self.core = self.new_core(self.held)
         self.core.serve(self.goal, self.place)
+        self.core.open_ended = spec.tasks is None
         self.core.always_replays |= self.batch_statistics
 
     def spread_over(self, ranks: Ranks) -> None:
