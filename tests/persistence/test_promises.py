@@ -114,6 +114,17 @@ def test_a_limit_of_a_name_that_no_task_has_stands_in_the_table_until_one_comes(
     assert rows.count("legcy") == 1
 
 
+def test_a_report_before_the_first_task_is_empty_and_steps_without_a_unit_relax_no_limit() -> None:
+    learner = pdcl.PDCL("mlp:8", memory=60, tolerance="+2pt")
+    assert not learner.report().has_tolerances
+    learner.learn(*_old(60, 0), epochs=1)
+    assert learner.core.dual.decay > 0
+    assert learner.report().decay == 0
+    learner = pdcl.PDCL("mlp:8", memory=60, tolerance=0.1, decay=0.2)
+    learner.learn(*_old(60, 0), epochs=1)
+    assert learner.report().decay == 0.2
+
+
 def test_with_few_witnesses_the_same_is_undecided_and_says_how_many_would_decide() -> None:
     learner = _adopted(witness=4)
     with warnings.catch_warnings():
