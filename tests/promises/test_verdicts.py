@@ -150,6 +150,8 @@ def test_a_new_task_is_learned_or_not_by_its_limit_or_half_way():
     default = half_way(chance=0.9, attainable=0.1)
     row = judge_new("n", default, first(136, 200), stated=False)
     assert (row.verdict, row.written, row.limit, row.kind) == ("NOT LEARNED", None, 0.5, "new")
+    assert "more epochs" in row.sentence
+    assert "base_most=1" in row.sentence
     assert judge_new("n", default, first(30, 200), stated=False).verdict == "learned"
 
 

@@ -90,8 +90,15 @@ class Promise:
             return self.verdict
         size = f"{self.over:.1f} points" if self.unit == "error" else f"{self.over:.3g}"
         if self.verdict == NOT_LEARNED:
-            return f"{NOT_LEARNED}: {size} above {'its limit' if self.written else 'half-way from chance'}"
+            return f"{NOT_LEARNED}: {size} above {'its limit' if self.written else self._bar()}"
         return f"{BROKEN} by {size}{self._taken()}"
+
+    def _bar(self) -> str:
+        """What a new task must reach where nothing is stated."""
+        if self.limit is None:
+            return "half-way from chance"
+        value = f"{100 * self.limit:.1f} %" if self.unit == "error" else f"{self.limit:.3g}"
+        return f"{value}, half-way from chance"
 
     def _taken(self) -> str:
         if self.taken_by_new is None or self.unit != "error":

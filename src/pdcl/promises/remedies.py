@@ -1,4 +1,5 @@
-"""What could be done about a broken limit, with the numbers: more places in memory, or a looser limit."""
+"""What could be done about a broken limit, with the numbers: more places in memory, or a looser limit. And about a task
+that was not learned."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pdcl.promises.places import fit
 
 # A float that should be a whole number of tenths must not be rounded up to the next one.
 SLIVER = 1e-9
+TO_LEARN = "more epochs, or past tasks that weigh less (base_most=1), teach it better"
 
 
 class Held(NamedTuple):

@@ -35,7 +35,7 @@ from pdcl.promises.promise import (
     UNDECIDED,
     Promise,
 )
-from pdcl.promises.remedies import Held, remedies
+from pdcl.promises.remedies import TO_LEARN, Held, remedies
 from pdcl.promises.split import Split
 from pdcl.promises.table import Promises
 
@@ -128,10 +128,16 @@ def _judged(question: Question, level: float) -> Promise:
         split and split.taken_by_new,
         limit.compares,
         question.steered,
-        (*question.advice, *(remedies(limit, found, question.held) if found and verdict == BROKEN else ())),
+        (*question.advice, *_advice(question, found, verdict)),
         groups,
         question.perhaps_seen,
     )
+
+
+def _advice(question: Question, found: Interval | None, verdict: str) -> tuple[str, ...]:
+    if found is not None and verdict == BROKEN:
+        return remedies(question.limit, found, question.held)
+    return (TO_LEARN,) if verdict == NOT_LEARNED else ()
 
 
 def _measured(question: Question, side: float) -> Interval:
