@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 import pdcl
 from pdcl.core.primal_dual import PrimalDual
 from pdcl.duality.dual_rules import Capped, Frozen, Look
-from pdcl.duality.partition_rules import ByRoom
+from pdcl.duality.partition_rules import ByRoom, medians_of_others
 from pdcl.errors import UsageError
 from pdcl.streams.catalog import load
 from pdcl.training.events import DualsMoved
@@ -118,15 +119,25 @@ def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
 
 
 def test_memory_goes_by_the_room_that_limits_leave() -> None:
-    rule = ByRoom()
-    assert rule.counts([0.05, 0.05, 0.05], 90, [90, 90, 90]) == [30, 30, 30]
-    strict = rule.counts([-0.02, 0.35, 0.35], 90, [90, 90, 90])
-    assert strict == [60, 15, 15], "at most four places for one, whatever the rooms"
-    assert rule.counts([0.0, 0.05, 0.05], 80, [80, 80, 80]) == [40, 20, 20], "(5 + 5) / (0 + 5) = 2"
-    assert rule.counts([0.05, 0.05, 0.25], 70, [70, 70, 70]) == [30, 30, 10], "(5 + 5) / (25 + 5) = 1/3"
-    assert rule.counts([0.001, 0.003, 0.005], 90, [90, 90, 90]) == [31, 30, 29], "fractions of a point hardly matter"
-    assert ByRoom(soft=0.001).counts([0.001, 0.003, 0.003], 80, [80, 80, 80]) == [40, 20, 20]
+    rule, full = ByRoom(), [90] * 3
+    assert rule.counts([0.05], 90, [90]) == [90]
+    assert rule.counts([0.05, 0.05, 0.05], 90, full) == [30, 30, 30]
+    assert rule.counts([-0.02, 0.35, 0.35], 90, full) == [60, 15, 15], "at most four places for one, whatever the rooms"
+    assert rule.counts([0.0, 0.04, 0.04], 105, full) == [65, 20, 20], "((4 + 5) / (0 + 5))² = 3.24"
+    assert rule.counts([0.0, 0.02, 0.025], 90, full) == [30, 30, 30], "((2.25 + 5) / (0 + 5)) < 1.5: alike"
+    assert rule.counts([0.05, 0.05, 0.45], 90, full) == [40, 40, 10], "two that are strict beside one that isn't"
+    assert rule.counts([0.0, 0.05], 90, full[:2]) == [72, 18]
+    assert rule.counts([0.05] * 4 + [0.45], 90, [90] * 5) == [18] * 5, "a wide limit alone may be that of a hard task"
+    assert ByRoom(soft=0.001).counts([0.001, 0.003, 0.003], 90, full) == [60, 15, 15]
     assert sum(rule.counts([0.03, 0.05, 0.02], 91, [20, 90, 90])) == 91
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_medians_of_others_are_those_without_each(count: int) -> None:
+    values = torch.rand(count, generator=torch.Generator().manual_seed(count), dtype=torch.float64).numpy()
+    values[-1] = values[0]
+    others = [statistics.median([*values[:k], *values[k + 1 :]]) for k in range(count)]
+    assert medians_of_others(values).tolist() == pytest.approx(others)
 
 
 def test_a_room_needs_something_to_be_soft_about() -> None:

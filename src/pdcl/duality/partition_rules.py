@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from pdcl.duality.partition import affine_partition, generalization_partition, uniform_partition
 from pdcl.duality.rules import between, not_negative, register_rule
@@ -73,28 +75,48 @@ class Generalization:
 @register_rule("partition", "room")
 @dataclass(frozen=True)
 class ByRoom:
-    """n_k ∝ w_k, by the room that the limit leaves above what was reached, against the median of all tasks' rooms:
+    """n_k ∝ w_k, by the room that a task's limit leaves, against the median of the other tasks' rooms:
 
-        w_k = ((median room + soft) / (room_k + soft))^power,   within [1/most, most]
+        q_k = (median room of the others + soft) / (room_k + soft),   w_k = q_k^power, at most `most`; 1 where q_k ≤ alike
 
-    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. Less room
-    than none counts as none. soft: what rooms must differ by to matter much; errors by chance are of that size.
+    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. An error falls
+    about as 1/√n, hence power 2. Limits that differ by less than `alike` may differ because tasks are not equally hard,
+    and so may wider ones: no task gets less because its limit is loose, but for what strict ones get. Less room than
+    none counts as none. soft: what rooms must differ by to matter much; errors by chance are of that size.
     """
 
-    power: float = 1.0
+    power: float = 2.0
     most: float = 4.0
     soft: float = FIVE_POINTS
+    alike: float = 1.5
     by_room: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         not_negative(power=self.power)
-        if self.most < 1:
-            raise UsageError(f"most={self.most} must be at least 1: it is a ratio to an even share")
+        for name, value in (("most", self.most), ("alike", self.alike)):
+            if value < 1:
+                raise UsageError(f"{name}={value} must be at least 1: it is a ratio to an even share")
         if not self.soft > 0:
             raise UsageError(f"soft={self.soft} must be above 0: rooms may be 0")
 
     def counts(self, rooms: list[float], capacity: int, available: list[int]) -> list[int]:
-        wide = [max(room, 0.0) + self.soft for room in rooms]
-        usual = median(wide)
-        weights = [min(self.most, max(1 / self.most, (usual / each) ** self.power)) for each in wide]
+        wide = np.maximum(rooms, 0) + self.soft
+        times = medians_of_others(wide) / wide
+        weights = np.where(times > self.alike, np.minimum(self.most, times**self.power), 1.0)
         return affine_partition(weights, capacity, 1.0, available)
+
+
+def medians_of_others(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The median of all values but each one; of a single value itself.
+
+    >>> medians_of_others(np.array([1.0, 5.0, 2.0, 9.0]))
+    array([5., 2., 5., 2.])
+    """
+    others = len(values) - 1
+    if not others:
+        return values
+    order = np.argsort(values)
+    place, ordered = np.empty_like(order), values[order]
+    place[order] = np.arange(len(values))
+    middle = [each + (each >= place) for each in ((others - 1) // 2, others // 2)]
+    return (ordered[middle[0]] + ordered[middle[1]]) / 2
