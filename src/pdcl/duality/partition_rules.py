@@ -77,12 +77,13 @@ class Generalization:
 class ByRoom:
     """n_k ∝ w_k, by the room that a task's limit leaves, against the median of the other tasks' rooms:
 
-        q_k = (median room of the others + soft) / (room_k + soft),   w_k = q_k^power, at most `most`; 1 where q_k ≤ alike
+        q_k = (median room of the others + soft) / (room_k + soft)
+        w_k = q_k^power where q_k > alike, and at most `most`; 1 otherwise
 
-    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. An error falls
-    about as 1/√n, hence power 2. Limits that differ by less than `alike` may differ because tasks are not equally hard,
-    and so may wider ones: no task gets less because its limit is loose, but for what strict ones get. Less room than
-    none counts as none. soft: what rooms must differ by to matter much; errors by chance are of that size.
+    A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. An error
+    falls about as 1/√n, hence power 2. Limits that differ by less than `alike` may differ because tasks are not equally
+    hard, and so may wider ones: no task gets less because its limit is loose, but for what strict ones get. Less room
+    than none counts as none. soft: what rooms must differ by to matter much; errors by chance are of that size.
     """
 
     power: float = 2.0
@@ -119,4 +120,5 @@ def medians_of_others(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     place, ordered = np.empty_like(order), values[order]
     place[order] = np.arange(len(values))
     middle = [each + (each >= place) for each in ((others - 1) // 2, others // 2)]
-    return (ordered[middle[0]] + ordered[middle[1]]) / 2
+    found: npt.NDArray[np.float64] = (ordered[middle[0]] + ordered[middle[1]]) / 2
+    return found
