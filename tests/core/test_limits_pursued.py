@@ -123,12 +123,13 @@ def test_memory_goes_by_the_room_that_limits_leave() -> None:
     assert rule.counts([0.05], 90, [90]) == [90]
     assert rule.counts([0.05, 0.05, 0.05], 90, full) == [30, 30, 30]
     assert rule.counts([-0.02, 0.35, 0.35], 90, full) == [60, 15, 15], "at most four places for one, whatever the rooms"
-    assert rule.counts([0.0, 0.04, 0.04], 105, full) == [65, 20, 20], "((4 + 5) / (0 + 5))² = 3.24"
-    assert rule.counts([0.0, 0.02, 0.025], 90, full) == [30, 30, 30], "((2.25 + 5) / (0 + 5)) < 1.5: alike"
+    assert rule.counts([0.0, 0.045, 0.045], 112, [112] * 3) == [72, 20, 20], "((4.5 + 5) / (0 + 5))² = 3.61"
+    assert rule.counts([0.0, 0.04, 0.04], 90, full) == [30, 30, 30], "1.8 among three is below exp(.85 / √2) = 1.82"
+    assert rule.counts([0.0] + [0.04] * 3, 100, [90] * 4) == [52, 16, 16, 16], "and beyond it among four: 3.24 to 1"
     assert rule.counts([0.05, 0.05, 0.45], 90, full) == [40, 40, 10], "two that are strict beside one that isn't"
-    assert rule.counts([0.0, 0.05], 90, full[:2]) == [72, 18]
     assert rule.counts([0.05] * 4 + [0.45], 90, [90] * 5) == [18] * 5, "a wide limit alone may be that of a hard task"
     assert ByRoom(soft=0.001).counts([0.001, 0.003, 0.003], 90, full) == [60, 15, 15]
+    assert ByRoom(clear=0.0).counts([0.0, 0.02, 0.02], 79, full) == [39, 20, 20], "(7 / 5)² = 1.96"
     assert sum(rule.counts([0.03, 0.05, 0.02], 91, [20, 90, 90])) == 91
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -78,32 +79,34 @@ class ByRoom:
     """n_k ∝ w_k, by the room that a task's limit leaves, against the median of the other tasks' rooms:
 
         q_k = (median room of the others + soft) / (room_k + soft)
-        w_k = q_k^power where q_k > alike, and at most `most`; 1 otherwise
+        w_k = q_k^power, at most `most`, where q_k > exp(clear / √(t − 1)); 1 otherwise
 
     A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. An error
-    falls about as 1/√n, hence power 2. Limits that differ by less than `alike` may differ because tasks are not equally
-    hard, and so may wider ones: no task gets less because its limit is loose, but for what strict ones get. Less room
-    than none counts as none. soft: what rooms must differ by to matter much; errors by chance are of that size.
+    falls about as 1/√n, hence power 2. Limits may differ because tasks aren't equally hard, so memory moves only where
+    one is clearly stricter, and few others make nothing clear: clear = .85 asks for a factor of 1.8 among three tasks,
+    and of 1.3 among ten. No task gets less because its limit is wide, but for what strict ones get: it may be a hard
+    one. Less room than none counts as none. soft: what rooms must differ by to matter much; errors by chance are of
+    that size.
     """
 
     power: float = 2.0
     most: float = 4.0
     soft: float = FIVE_POINTS
-    alike: float = 1.5
+    clear: float = 0.85
     by_room: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        not_negative(power=self.power)
-        for name, value in (("most", self.most), ("alike", self.alike)):
-            if value < 1:
-                raise UsageError(f"{name}={value} must be at least 1: it is a ratio to an even share")
+        not_negative(power=self.power, clear=self.clear)
+        if self.most < 1:
+            raise UsageError(f"most={self.most} must be at least 1: it is a ratio to an even share")
         if not self.soft > 0:
             raise UsageError(f"soft={self.soft} must be above 0: rooms may be 0")
 
     def counts(self, rooms: list[float], capacity: int, available: list[int]) -> list[int]:
         wide = np.maximum(rooms, 0) + self.soft
         times = medians_of_others(wide) / wide
-        weights = np.where(times > self.alike, np.minimum(self.most, times**self.power), 1.0)
+        clearly = times > math.exp(self.clear / math.sqrt(max(1, len(rooms) - 1)))
+        weights = np.where(clearly, np.minimum(self.most, times**self.power), 1.0)
         return affine_partition(weights, capacity, 1.0, available)
 
 
