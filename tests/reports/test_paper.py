@@ -180,6 +180,21 @@ def test_the_page_has_a_row_for_every_claim_and_its_figures_beside_it(study, tmp
     assert "wrote" in capsys.readouterr().out
 
 
+def test_the_second_table_has_the_claims_and_the_commands_of_its_own_parts(study, tmp_path) -> None:
+    for method, score in (("er", 0.80), ("pdcl0", 0.82), ("pdcl", 0.83)):
+        study(method, score)
+        study(method, score + 0.1, preset="equal")
+    page = tmp_path / "paper.md"
+    assert command_line.main([str(study.directory), "--out", str(page)]) == 0
+    second = page.read_text().partition("## Claims, equal")[2].partition("\n## ")[0]
+    claims = [line for line in second.splitlines() if line.startswith("| Dual")]
+    parts = {line.rpartition("--part ")[2].rstrip("` |") for line in second.splitlines() if "--part" in line}
+    assert len(claims) == 2, "accuracy and forgetting against er on mnist"
+    assert "not run" not in second
+    assert parts
+    assert parts <= {*load("paper").parts}, "every command names a part that there is"
+
+
 def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path) -> None:
     study("er", 0.80)
     study("pdcl", 0.83)

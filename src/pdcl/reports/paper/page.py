@@ -25,7 +25,8 @@ from pdcl.reports.writing import find
 from pdcl.storage.disk import write_whole
 
 # Runs to the letter, or as near as they run, count as one family: a stream has one or the other.
-FAMILIES = {"as printed": ("paper", "tamed", "small-paper"), "equal": ("equal", "small-equal")}
+PRINTED = "as printed"
+FAMILIES = {PRINTED: ("paper", "tamed", "small-paper"), "equal": ("equal", "small-equal")}
 HEAD = "| claim | paper | ours | 95 % interval | seeds | verdict | figure | command |"
 FORMATS = ("png",)
 
@@ -51,13 +52,13 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
         ),
         "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(own))),
         _duals(own),
-        reasons(of_paper(known, FAMILIES["as printed"])),
+        reasons(of_paper(known, FAMILIES[PRINTED])),
         _pictures(drawn, out),
         _left_out(drawn),
     ]
     keep_runs(known, drawn.mapped, out.parent / out.stem)
     write_whole(out, "\n\n".join(section.strip() for section in sections if section).encode() + b"\n")
-    return Counter(finding.verdict for _, finding in judgements["as printed"])
+    return Counter(finding.verdict for _, finding in judgements[PRINTED])
 
 
 def of_paper(rows: Sequence[Row], presets: Sequence[str]) -> list[Row]:
@@ -107,18 +108,28 @@ def _shown(path: Path) -> str:
 
 
 def _claims(name: str, found: Sequence[tuple[Claim, Finding]], figures: dict[str, str]) -> str:
-    counts = Counter(finding.verdict for _, finding in found)
-    order = (HELD, NOT_HELD, UNDECIDED, NOT_RUN)
+    """A table of claims. Of the second family only those that its parts of the study are about."""
+    told = found if name == PRINTED else [each for each in found if each[1].verdict != NOT_RUN]
+    counts = Counter(finding.verdict for _, finding in told)
+    order = (HELD, NOT_HELD, UNDECIDED, *([NOT_RUN] if name == PRINTED else []))
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order)
     presets = ", ".join(f"`{preset}`" for preset in FAMILIES[name])
-    lines = [_line(claim, finding, figures) for claim, finding in found]
-    title = f"## Claims, {name}\n\nPresets {presets}: {summary}."
+    lines = [
+        _line(claim, finding, figures, claim.part if name == PRINTED else equal_part(claim)) for claim, finding in told
+    ]
+    rest = "" if name == PRINTED else " Other claims are tested with the first presets alone."
+    title = f"## Claims, {name}\n\nPresets {presets}: {summary}.{rest}"
     return "\n".join([title, "", HEAD, "|---|---|---:|---:|---:|---|---|---|", *lines])
 
 
-def _line(claim: Claim, finding: Finding, figures: dict[str, str]) -> str:
+def equal_part(claim: Claim) -> str:
+    """The part that runs a claim's methods with the preset `equal`: at all sizes of memory in one."""
+    return f"{claim.part.removesuffix('-sizes')}-equal"
+
+
+def _line(claim: Claim, finding: Finding, figures: dict[str, str], tested_by: str) -> str:
     figure = figures.get(claim.figure, "")
-    part = f"`pdcl study paper --part {claim.part}`"
+    part = f"`pdcl study paper --part {tested_by}`"
     if finding.verdict == NOT_RUN:
         cells = [claim.says, claim.source, "–", "–", "0", NOT_RUN, "", part]
     else:
