@@ -180,6 +180,15 @@ def test_the_page_has_a_row_for_every_claim_and_its_figures_beside_it(study, tmp
     assert "wrote" in capsys.readouterr().out
 
 
+def test_a_method_that_learns_little_is_shown_to_have_little_to_forget(study) -> None:
+    for method in ("er", "pdcl"):
+        study(method, 0.8)
+    assert "forgets least" not in reasons(scan(study.directory)), "no run of xder, nothing to explain"
+    study("xder", 0.5)
+    told = reasons(scan(study.directory)).partition("### Why xder forgets least")[2].partition("###")[0]
+    assert [line.split(" | ")[1] for line in told.splitlines() if line.startswith("| mnist")] == ["er", "xder", "pdcl"]
+
+
 def test_the_second_table_has_the_claims_and_the_commands_of_its_own_parts(study, tmp_path) -> None:
     for method, score in (("er", 0.80), ("pdcl0", 0.82), ("pdcl", 0.83)):
         study(method, score)

@@ -32,7 +32,8 @@ differences between methods. `tiny_imagenet` is 40 classes, as many as the paper
 def reasons(rows: Sequence[Row]) -> str:
     """The section of the page, as far as the runs of the printed presets tell."""
     runs = Runs(rows)
-    parts = [_selection(runs), _noise(runs), _in_time(runs), _projection(runs), "### The data of speech\n\n" + DATA]
+    parts = [_selection(runs), _noise(runs), _in_time(runs), _forgetting(runs), _projection(runs)]
+    parts.append("### The data of speech\n\n" + DATA)
     return "## Reasons\n\n" + "\n\n".join(part for part in parts if part)
 
 
@@ -121,6 +122,31 @@ def _answered(stream: str, label: str, options: Mapping[str, Any] | None, found:
     duals = ["–", "–"] if options is None else [str(own.get("dual_steps", 60)), f"{own.get('start', 0):g}"]
     cells = [f"{accuracy:.1f}", _shown(learned, ".1f"), _shown(last, ".1f"), _shown(slack), _shown(dual)]
     return _row(stream, label, *duals, *cells, str(len(found)))
+
+
+def _forgetting(runs: Runs) -> str:
+    """What a method forgets, beside what it knew to begin with."""
+    lines = []
+    for stream in STREAMS:
+        found = {label: runs.find(stream, label, SIZE) for label in ("er", "xder", *OURS)}
+        if found["xder"]:
+            lines += [_forgotten(stream, label, rows) for label, rows in found.items() if rows]
+    if not lines:
+        return ""
+    text = """### Why xder forgets least
+
+Forgetting is what a task had right after it was learned, minus what it has at the end: who learns little has little to
+lose. xder knows a task better at the end than when it was new, so its forgetting is below 0. So read forgetting beside
+what a method knew to begin with: where a primal-dual one learns a new task less well than er, part of its advantage is
+that."""
+    head = "| stream | method | a task just learned % | forgetting % | accuracy % | seeds |"
+    return "\n".join([text, "", head, "|---|---|---:|---:|---:|---:|", *lines])
+
+
+def _forgotten(stream: str, label: str, found: Mapping[int, Row]) -> str:
+    learned, forgotten = _mean(measured(found, just_learned)), _mean(metric(found, "mean_forgetting"))
+    accuracy = _mean(metric(found, "mean_accuracy"))
+    return _row(stream, label, _shown(learned, ".1f"), _shown(forgotten, ".1f"), f"{accuracy:.1f}", str(len(found)))
 
 
 def _projection(runs: Runs) -> str:
