@@ -5,6 +5,7 @@ P(ε + γ) − P(ε)  against the line  −λ_k γ     (Theorem 1: for a convex 
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 from collections.abc import Sequence
@@ -173,7 +174,10 @@ def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
     def listen(event: Event) -> None:
         if isinstance(event, DualsMoved):
             on_memory = event.slacks[job.task] + event.tolerances[job.task]
-            path.append(Solved(mean_loss(learner, current), event.duals[job.task], on_memory))
+            wanted = learner.core.pace.dual_steps_of(learner.core.steps)
+            # The loss on all data is dear, and only the last dual steps count.
+            counts = len(path) + 1 > wanted - max(1, int(SETTLED * wanted))
+            path.append(Solved(mean_loss(learner, current) if counts else math.nan, event.duals[job.task], on_memory))
 
     Loop(learner, stream, schedule, listen).learn(current)
     tail = path[-max(1, int(SETTLED * len(path))) :]
