@@ -8,7 +8,7 @@ import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
 from pdcl.studies.attainable import Level, Reach
-from pdcl.studies.whatif import Solved, carry_out, curve, draw, solve, whatif
+from pdcl.studies.whatif import Solved, carry_out, curve, draw, looks, solve, whatif
 from pdcl.training.schedule import Schedule
 from pdcl.verdict.prices import is_moving
 
@@ -80,6 +80,13 @@ def test_what_if_starts_where_the_run_stood(result):
     solve(again, stream, schedule, job)
     assert again.final_duals() == result.duals[-1]
     assert carry_out(job) == solve(learner, stream, Schedule(schedule.epochs, schedule.batch), job)
+
+
+@pytest.mark.parametrize(
+    ("steps", "looked"), [(1, [0]), (4, [2, 3]), (60, [*range(30, 60)]), (240, [*range(123, 240, 4)])]
+)
+def test_what_if_looks_at_all_data_in_the_last_half_and_no_more_often_than_it_must(steps, looked):
+    assert [step for step in range(steps) if looks(step, steps)] == looked
 
 
 def test_points_are_held_to_the_line_repeat_by_repeat(tmp_path):

@@ -34,6 +34,7 @@ from pdcl.training.schedule import Schedule
 
 CHANGES = (-0.5, -0.25, 0.25, 0.5, 1.0)
 SETTLED = 0.5
+LOOKS = 30
 
 
 @dataclass(frozen=True)
@@ -174,15 +175,23 @@ def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
     def listen(event: Event) -> None:
         if isinstance(event, DualsMoved):
             on_memory = event.slacks[job.task] + event.tolerances[job.task]
-            wanted = learner.core.pace.dual_steps_of(learner.core.steps)
-            # The loss on all data is dear, and only the last dual steps count.
-            counts = len(path) + 1 > wanted - max(1, int(SETTLED * wanted))
-            path.append(Solved(mean_loss(learner, current) if counts else math.nan, event.duals[job.task], on_memory))
+            looked = looks(len(path), learner.core.pace.dual_steps_of(learner.core.steps))
+            value = mean_loss(learner, current) if looked else math.nan
+            path.append(Solved(value, event.duals[job.task], on_memory))
 
     Loop(learner, stream, schedule, listen).learn(current)
-    tail = path[-max(1, int(SETTLED * len(path))) :]
+    tail = [each for each in path if not math.isnan(each.value)]
     columns = [[getattr(each, name) for each in tail] for name in ("value", "dual", "on_memory")]
     return Solved(*(statistics.mean(column) for column in columns))
+
+
+def looks(step: int, steps: int) -> bool:
+    """Whether the loss on all data is looked at in this dual step (from 0) of so many: it is dear.
+
+    In some 30 of the last half, evenly spread, the last one among them.
+    """
+    last = max(1, int(SETTLED * steps))
+    return step >= steps - last and (steps - 1 - step) % max(1, last // LOOKS) == 0
 
 
 @torch.no_grad()
