@@ -86,7 +86,7 @@ def test_what_if_starts_where_the_run_stood(result):
     ("steps", "looked"), [(1, [0]), (4, [2, 3]), (60, [*range(30, 60)]), (240, [*range(123, 240, 4)])]
 )
 def test_what_if_looks_at_all_data_in_the_last_half_and_no_more_often_than_it_must(steps, looked):
-    assert [step for step in range(steps) if looks(step, steps)] == looked
+    assert [step for step in range(steps) if looks(step, steps)] == [*looked]
 
 
 def test_points_are_held_to_the_line_repeat_by_repeat(tmp_path):
