@@ -5,7 +5,7 @@ P(ε + γ) − P(ε)  against the line  −λ_k γ     (Theorem 1: for a convex 
 
 from __future__ import annotations
 
-import math
+import itertools
 import os
 import statistics
 from collections.abc import Sequence
@@ -171,17 +171,15 @@ def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
     learner.core.pace = learner.core.pace.longer(job.longer)
     current = stream.tasks[job.current]
     path: list[Solved] = []
+    steps = itertools.count()
 
     def listen(event: Event) -> None:
-        if isinstance(event, DualsMoved):
+        if isinstance(event, DualsMoved) and looks(next(steps), learner.core.pace.dual_steps_of(learner.core.steps)):
             on_memory = event.slacks[job.task] + event.tolerances[job.task]
-            looked = looks(len(path), learner.core.pace.dual_steps_of(learner.core.steps))
-            value = mean_loss(learner, current) if looked else math.nan
-            path.append(Solved(value, event.duals[job.task], on_memory))
+            path.append(Solved(mean_loss(learner, current), event.duals[job.task], on_memory))
 
     Loop(learner, stream, schedule, listen).learn(current)
-    tail = [each for each in path if not math.isnan(each.value)]
-    columns = [[getattr(each, name) for each in tail] for name in ("value", "dual", "on_memory")]
+    columns = [[getattr(each, name) for each in path] for name in ("value", "dual", "on_memory")]
     return Solved(*(statistics.mean(column) for column in columns))
 
 
