@@ -10,8 +10,8 @@ from pdcl.errors import UsageError
 from pdcl.records import scan
 from pdcl.reports.figures import style
 from pdcl.reports.figures.drawing import draw
-from pdcl.reports.figures.limits import far_behind
-from pdcl.reports.figures.runs import tight_right_loose, zeta
+from pdcl.reports.figures.limits import far_behind, limit
+from pdcl.reports.figures.runs import partition, tight_right_loose, zeta
 from pdcl.reports.figures.selecting import main_runs, partitioned_by_dual
 from pdcl.reports.figures.style import save
 from pdcl.reports.figures.sweeps import amount, of_shared_seeds, varied, versus_memory
@@ -119,6 +119,32 @@ def test_a_method_far_behind_is_a_note_and_the_rest_fill_the_axis():
     assert far_behind({label: [-v for v in values] for label, values in lines.items()}, worse=max) == ["agem"]
     assert far_behind({"er": [88, 90], "pdcl": [91, 93], "ring": [85, 87]}) == []
     assert far_behind({"er": [20, 21], "pdcl": [91, 93]}) == []
+
+
+@pytest.mark.parametrize(("metric", "sign"), [("accuracy", 1), ("forgetting", -1)])
+def test_no_marker_lies_under_the_note_on_a_method_far_behind(metric, sign):
+    with style.figure() as (made, axes):
+        near = [sign * value for value in (90, 91, 92, 93)]
+        lines = {"er": near[:1], "ring": near[1:2], "pdcl": near[2:], "agem": [sign * 20]}
+        limit(axes, lines, metric)
+        for value in near:
+            axes.plot([1], [value], "o")
+        made.canvas.draw()
+        (note,) = axes.texts
+        box = note.get_window_extent()
+        heights = [axes.transData.transform((1, value))[1] for value in near]
+        assert note.get_text().endswith(f"agem {20 * sign}"), "one value is no span"
+        assert all(height > box.y1 if sign > 0 else height < box.y0 for height in heights)
+
+
+def test_a_long_name_of_a_task_leaves_room_for_the_figure():
+    names = ["kidney-left, kidney-right", "goldfish, European fire salamander, bullfrog, tailed frog"]
+    made = partition([[10], [5, 5]], names)
+    made.canvas.draw()
+    (legend,) = made.legends
+    assert [text.get_text() for text in legend.get_texts()] == [names[0], "goldfish, European fire sal…"]
+    (axes,) = made.axes
+    assert axes.get_window_extent().x1 < legend.get_window_extent().x0
 
 
 def test_a_partition_is_shown_of_a_method_that_follows_its_duals(tmp_path, fake_run):

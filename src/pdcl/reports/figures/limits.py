@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MARGIN = 0.06
+# Room for a note, so that no marker lies under it.
+NOTE = 0.14
 
 
 def limit(axes: Any, lines: Mapping[str, Sequence[float]], metric: str) -> None:
@@ -18,15 +20,21 @@ def limit(axes: Any, lines: Mapping[str, Sequence[float]], metric: str) -> None:
     far = far_behind(lines, worse=min if metric == "accuracy" else max)
     values = [value for label, runs in lines.items() if label not in far for value in runs]
     room = MARGIN * (max(values) - min(values)) or 1.0
-    axes.set_ylim(min(values) - room, max(values) + room)
+    below = metric == "accuracy"
+    noted = room * NOTE / MARGIN if far else 0.0
+    axes.set_ylim(min(values) - room - noted * below, max(values) + room + noted * (not below))
     if far:
-        notes = [f"{label} {min(lines[label]):.0f}–{max(lines[label]):.0f}" for label in far]
-        below = metric == "accuracy"
+        notes = [f"{label} {_span(lines[label])}" for label in far]
         text = ("below: " if below else "above: ") + ", ".join(notes)
         axes.text(
             0.98, 0.02 if below else 0.98, text, transform=axes.transAxes, fontsize=6,
             ha="right", va="bottom" if below else "top",
         )  # fmt: skip
+
+
+def _span(values: Sequence[float]) -> str:
+    ends = list(dict.fromkeys(f"{value:.0f}" for value in (min(values), max(values))))
+    return "–".join(ends)
 
 
 def far_behind(lines: Mapping[str, Sequence[float]], worse: Any = min) -> list[str]:

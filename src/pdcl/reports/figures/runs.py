@@ -15,6 +15,9 @@ from pdcl.reports.holdings import Holdings, chart
 from pdcl.reports.story import Story
 from pdcl.reports.thinning import columns
 
+# Beyond this a legend leaves no room for what it is about.
+NAME_WIDTH = 28
+
 
 def partition(counts: Sequence[Sequence[int]], names: Sequence[str], title: str = "") -> Any:
     """Samples held per task after every task, stacked."""
@@ -24,13 +27,18 @@ def partition(counts: Sequence[Sequence[int]], names: Sequence[str], title: str 
         below = np.zeros(len(counts))
         for k in range(width):
             held = np.array([row[k] if k < len(row) else 0 for row in counts], dtype=float)
-            axes.bar(after, held, bottom=below, width=0.7, label=names[k], **_filled(k))
+            axes.bar(after, held, bottom=below, width=0.7, label=shortened(names[k]), **_filled(k))
             below += held
         axes.set(xlabel="after task", ylabel="samples in memory", title=title)
         axes.set_xticks(list(after))
         axes.grid(axis="x", visible=False)
         made.legend(loc="outside right center", title="task")
         return made
+
+
+def shortened(name: str) -> str:
+    """A task's name as a legend has room for it."""
+    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1].rstrip(" ,") + "…"
 
 
 def distance(partitions: Mapping[str, list[list[list[int]]]]) -> Any:
@@ -109,7 +117,7 @@ def samples_map(held: Holdings, names: Sequence[str], title: str = "") -> Any | 
     dual = np.array(found["dual"], dtype=float)
     size = 5 + 70 * dual / dual.max() if dual.max() > 0 else np.full(len(dual), 12.0)
     with figure(width=1.2, height=1.2) as (made, axes):
-        _scattered(axes, found, size, names)
+        _scattered(axes, found, size, [shortened(name) for name in names])
         axes.set(xticks=[], yticks=[], title=title)
         axes.grid(visible=False)
         for side in axes.spines.values():
