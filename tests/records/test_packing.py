@@ -63,13 +63,19 @@ def test_another_run_in_the_way_is_told(tmp_path, fake_run):
 
 
 def test_events_keep_the_last_dual_step_of_every_task_and_no_training_step():
-    events = [{"event": "stepped", "task": 1}, *dual_steps(1, 70), {"event": "evaluated"}, *dual_steps(2, 5)]
+    between = [each for step in dual_steps(1, 70) for each in ({"event": "stepped", "task": 1}, step)]
+    events = [*between, {"event": "evaluated"}, *dual_steps(2, 5)]
     found = list(thinned(events))
     moved = [[e["step"] for e in found if e["event"] == "duals_moved" and e["task"] == task] for task in (1, 2)]
     assert len(moved[0]) <= DUAL_STEPS
     assert moved[0][-1] == 69
     assert moved[1] == [0, 1, 2, 3, 4]
     assert [e["event"] for e in found if e["event"] != "duals_moved"] == ["evaluated"]
+
+
+def test_numbers_of_events_are_short_wherever_they_stand():
+    event = {"event": "promises_judged", "time": 1.0, "rows": [{"now": 0.123456789, "task": "a", "samples": 12345678}]}
+    assert [*thinned([event])] == [{**event, "rows": [{"now": 0.1235, "task": "a", "samples": 12345678}]}]
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", ".hidden", ""])

@@ -142,7 +142,7 @@ def test_a_long_name_of_a_task_leaves_room_for_the_figure():
     made = partition([[10], [5, 5]], names)
     made.canvas.draw()
     (legend,) = made.legends
-    assert [text.get_text() for text in legend.get_texts()] == [names[0], "goldfish, European fire sal…"]
+    assert [text.get_text() for text in legend.get_texts()] == [names[0], "goldfish, European fire…"]
     (axes,) = made.axes
     assert axes.get_window_extent().x1 < legend.get_window_extent().x0
 

@@ -217,8 +217,8 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path) -> No
     write_page([study.directory], pages[0])
     packed = pages[0].parent / "paper" / "runs.jsonl.gz"
     unpack(packed, tmp_path / "there")
-    snapshots = [*(tmp_path / "there").glob("*/memory.safetensors")]
-    assert len(snapshots) == 1
+    assert not [*(tmp_path / "there").glob("*/memory.safetensors")], "no sample leaves, and no features of one"
+    assert len([*(tmp_path / "there").glob("*/map.json")]) == 1
     write_page([tmp_path / "there"], pages[1])
     first, second = (page.read_text().split("## Claims", 1)[1] for page in pages)
     assert first == second
@@ -228,6 +228,21 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path) -> No
     assert pictures[0] == pictures[1]
     assert "map-mnist-tamed.png" in pictures[0]
     assert packed.read_bytes() == (pages[1].parent / "paper" / "runs.jsonl.gz").read_bytes()
+    maps = [(page.parent / "paper" / "map-mnist-tamed.png").read_bytes() for page in pages]
+    assert maps[0] == maps[1]
+
+
+def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_the_last(study, tmp_path) -> None:
+    for path in study("pdcl", 0.83):
+        began = {"event": "task_began", "task": 1, "name": "b", "samples": 60, "steps": 60, "classes": ["2"]}
+        moved = {"event": "duals_moved", "task": 1, "slacks": [0.1], "tolerances": [0.1], "current": 1.0}
+        steps = [{**moved, "step": k, "duals": [0.1 * k]} for k in range(60)]
+        (path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (began, *steps)))
+    write_page([study.directory], tmp_path / "paper.md")
+    unpack(tmp_path / "paper" / "runs.jsonl.gz", tmp_path / "there")
+    kept = [path.read_text().splitlines() for path in sorted((tmp_path / "there").glob("*/events.jsonl"))]
+    assert sorted(map(len, kept)) == [2, 2, 2, 13]
+    assert {json.loads(each[-1])["step"] for each in kept} == {59}
 
 
 def test_reasons_tell_what_is_stored_and_what_the_rate_does(study, tmp_path) -> None:

@@ -1,7 +1,8 @@
 """Many finished runs as one small file, and back: gzip, one JSON object per run and line.
 
 A packed run keeps config.json and result.json to the byte, so that a study counts it as done and tables show it. Of its
-events the single training steps go, and of each task's dual steps all but a few. Checkpoints are left out.
+events the single training steps go, and of each task's dual steps all but a few; numbers are rounded. Checkpoints and
+snapshots of memory are left out.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ LARGEST = 64 * 2**20
 TEXTS = (schema.CONFIG, schema.RESULT)
 
 Extra = Callable[[Path], Mapping[str, bytes]]
+Steps = Callable[[Path], int]
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,10 @@ class Unpacked:
     kept: list[Path]
 
 
-def pack(runs: Iterable[Path], out: Path, extra: Extra = lambda run: {}) -> int:
-    """Write finished runs into one file; returns how many. extra: more files of a run, by name."""
-    lines = [_packed(run, extra(run)) for run in sorted(runs, key=lambda run: run.name)]
+def pack(runs: Iterable[Path], out: Path, extra: Extra = lambda run: {}, steps: Steps = lambda run: DUAL_STEPS) -> int:
+    """Write finished runs into one file; returns how many. extra: more files of a run, by name; steps: how many dual
+    steps of each task it keeps."""
+    lines = [_packed(run, extra(run), steps(run)) for run in sorted(runs, key=lambda run: run.name)]
     content = BytesIO()
     with gzip.GzipFile(fileobj=content, mode="wb", compresslevel=9, mtime=0) as file:
         file.writelines(line.encode() + b"\n" for line in lines)
@@ -67,11 +70,11 @@ def unpack(path: Path, out: Path) -> Unpacked:
     return found
 
 
-def _packed(run: Path, extra: Mapping[str, bytes]) -> str:
+def _packed(run: Path, extra: Mapping[str, bytes], steps: int) -> str:
     """One line: names and texts of files; what isn't text as base64."""
     texts = {name: (run / name).read_text(encoding="utf-8") for name in TEXTS}
     if (run / schema.EVENTS).is_file():
-        texts[schema.EVENTS] = "".join(dumps(event) + "\n" for event in thinned(reading.read_events(run)))
+        texts[schema.EVENTS] = "".join(dumps(event) + "\n" for event in thinned(reading.read_events(run), steps))
     binary = {}
     for name, content in extra.items():
         try:
@@ -81,34 +84,41 @@ def _packed(run: Path, extra: Mapping[str, bytes]) -> str:
     return dumps({"schema": schema.VERSION, "run": run.name, "texts": texts, "binary": binary})
 
 
-def thinned(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Events without training steps, and with at most 12 dual steps of each task, the last among them."""
+def thinned(events: Iterable[dict[str, Any]], steps: int = DUAL_STEPS) -> Iterator[dict[str, Any]]:
+    """Events without training steps, and with at most so many dual steps of each task, the last among them."""
     waiting: list[dict[str, Any]] = []
     for event in events:
-        if event.get("event") == "duals_moved" and (not waiting or waiting[0]["task"] == event["task"]):
-            waiting.append(event)
+        kind = event.get("event")
+        if kind == "stepped":
             continue
-        yield from _some(waiting)
-        waiting = [event] if event.get("event") == "duals_moved" else []
-        if event.get("event") not in ("duals_moved", "stepped"):
-            yield event
-    yield from _some(waiting)
+        if kind != "duals_moved" or (waiting and waiting[0]["task"] != event["task"]):
+            yield from _some(waiting, steps)
+            waiting = []
+        if kind == "duals_moved":
+            waiting.append(event)
+        else:
+            yield _rounded(event)
+    yield from _some(waiting, steps)
 
 
-def _some(moved: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    step = -(-len(moved) // DUAL_STEPS) or 1
-    return [_rounded(event) for event in moved[::-1][::step][::-1]]
+def _some(moved: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    step = -(-len(moved) // most) or 1
+    # Without the time: no two dual steps are told apart by it.
+    return [{name: value for name, value in _rounded(event).items() if name != "time"}
+            for event in moved[::-1][::step][::-1]]  # fmt: skip
 
 
 def _rounded(event: dict[str, Any]) -> dict[str, Any]:
-    """Four significant digits and no time: more can't be seen in a figure or table."""
+    """Four significant digits: more can't be seen in a figure or table."""
 
     def short(value: Any) -> Any:
         if isinstance(value, list):
             return [short(each) for each in value]
+        if isinstance(value, dict):
+            return {name: short(each) for name, each in value.items()}
         return float(f"{value:.4g}") if isinstance(value, float) else value
 
-    return {name: short(value) for name, value in event.items() if name != "time"}
+    return {name: short(value) for name, value in event.items()}
 
 
 def _read(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:

@@ -18,16 +18,19 @@ from pdcl.reports.figures import grids, runs, sweeps
 from pdcl.reports.figures.selecting import largest, main_runs, partitioned_by_dual, primal_dual, titled
 from pdcl.reports.figures.style import save
 from pdcl.reports.holdings import Holdings, read_holdings
+from pdcl.reports.maps import Map, map_of, read_map
 from pdcl.reports.writing import find
 
 
 @dataclass
 class Drawn:
-    """What was written, by figure, and what was not, with the reason. mapped: runs whose snapshots maps show."""
+    """What was written, by figure, and what was not, with the reason. mapped: runs that maps show, and their maps;
+    priced: runs whose duals are drawn over time."""
 
     paths: list[Path] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
-    mapped: set[Path] = field(default_factory=set)
+    mapped: dict[Path, Map] = field(default_factory=dict)
+    priced: set[Path] = field(default_factory=set)
     formats: Sequence[str] | None = None
 
 
@@ -107,10 +110,19 @@ def _divided(drawn: Drawn, out: Path, suffix: str, groups: list[Group]) -> None:
 
 
 def _mapped(drawn: Drawn, out: Path, suffix: str, groups: list[Group]) -> None:
-    """The map of a run whose samples have duals of their own; else of any that left a snapshot."""
-    found = _snapshot(groups)
-    drawn.mapped |= set() if found is None else {found[0].first.path}
-    draw_it = None if found is None else partial(runs.samples_map, found[1], _names(found[0]), titled(found[0]))
+    """The map of a run whose samples have duals of their own; else of any that left a snapshot, or kept its map."""
+    found = _to_map(groups)
+
+    def draw_it() -> Any | None:
+        if found is None:
+            return None
+        member, source = found
+        shown = source if isinstance(source, Map) else map_of(source)
+        if shown is None:
+            return None
+        drawn.mapped[member.first.path] = shown
+        return runs.samples_map(shown, _names(member), titled(member))
+
     _put(drawn, out, f"map-{suffix}", draw_it, "no run left a memory.safetensors with features")
 
 
@@ -121,12 +133,14 @@ def _priced(drawn: Drawn, out: Path, suffix: str, rows: list[Row], groups: list[
         line = max(lines, key=len)
         shown = {value: line[value] for value in runs.tight_right_loose(line)}
         stories = {value: read_story(member.first.path, points=300) for value, member in shown.items()}
+        drawn.priced |= {member.first.path for member in shown.values()}
         _put(drawn, out, f"duals-tolerance-{suffix}", lambda: runs.duals(line, stories), "no run has duals")
         return
     drawn.skipped[f"duals-tolerance-{suffix}"] = "no two groups of runs differ in tolerance alone"
     for member in groups:
         story = read_story(member.first.path, points=300)
         if story.duals.rows:
+            drawn.priced.add(member.first.path)
             draw_it = partial(runs.single_duals, story, titled(member))
             _put(drawn, out, f"duals-{suffix}", draw_it, "no run has duals")
             return
@@ -149,19 +163,21 @@ def _partitions(member: Group) -> list[list[list[int]]]:
     return [counts for counts in found if counts and all(counts)]
 
 
-def _snapshot(groups: list[Group]) -> tuple[Group, Holdings] | None:
-    """A snapshot with a dual per sample (the largest memory first); else with any duals; else the first there is."""
-    found = []
+def _to_map(groups: list[Group]) -> tuple[Group, Map | Holdings] | None:
+    """Of those with a map or features: a dual per sample first, then any duals, then the largest memory."""
+    found: list[tuple[bool, bool, int, Group, Map | Holdings]] = []
     for member in groups:
+        run = member.first.path
+        own = member.first.options.get("level") == "sample"
         try:
-            held = read_holdings(member.first.path)
+            if (kept := read_map(run)) is not None:
+                found.append((own, max(kept.points["dual"], default=0) > 0, kept.points["of"], member, kept))
+            elif (held := read_holdings(run)) is not None and held.features is not None:
+                found.append((own, held.dual.max(initial=0) > 0, len(held.x), member, held))
         except RecordError:
             continue
-        if held is not None and held.features is not None:
-            own = member.first.options.get("level") == "sample"
-            found.append((own, held.dual.max(initial=0) > 0, len(held.x), member, held))
     best = max(found, key=lambda each: each[:3], default=None)
-    return None if best is None else (best[3], best[4])
+    return None if best is None else best[3:]
 
 
 def _names(member: Group) -> list[str]:

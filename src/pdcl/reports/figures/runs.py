@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pdcl.records import Group
-from pdcl.reports.borders import Borders, borders
+from pdcl.reports.borders import Borders
 from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.figures.style import COLOURS, HATCHES, MARKERS, figure, look
-from pdcl.reports.holdings import Holdings, chart
+from pdcl.reports.maps import Map
 from pdcl.reports.story import Story
 from pdcl.reports.thinning import columns
 
@@ -38,7 +39,7 @@ def partition(counts: Sequence[Sequence[int]], names: Sequence[str], title: str 
 
 def shortened(name: str) -> str:
     """A task's name as a legend has room for it."""
-    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1].rstrip(" ,") + "…"
+    return textwrap.shorten(name, NAME_WIDTH, placeholder="…")
 
 
 def distance(partitions: Mapping[str, list[list[list[int]]]]) -> Any:
@@ -109,21 +110,18 @@ def lambdas(axes: Any, story: Story) -> None:
         axes.axvline(chapter.start, color="#c9ced4", linewidth=0.6, zorder=0)
 
 
-def samples_map(held: Holdings, names: Sequence[str], title: str = "") -> Any | None:
+def samples_map(found: Map, names: Sequence[str], title: str = "") -> Any:
     """t-SNE of stored samples: a colour per task, a marker per class of it, larger where the dual is larger."""
-    found = chart(held)
-    if found is None:
-        return None
-    dual = np.array(found["dual"], dtype=float)
+    dual = np.array(found.points["dual"], dtype=float)
     size = 5 + 70 * dual / dual.max() if dual.max() > 0 else np.full(len(dual), 12.0)
     with figure(width=1.2, height=1.2) as (made, axes):
-        _scattered(axes, found, size, [shortened(name) for name in names])
+        _scattered(axes, found.points, size, [shortened(name) for name in names])
         axes.set(xticks=[], yticks=[], title=title)
         axes.grid(visible=False)
         for side in axes.spines.values():
             side.set_visible(False)
         made.legend(loc="outside right center", title="task", markerscale=1.0)
-        if share := border_text(borders(held)):
+        if share := border_text(found.borders):
             axes.set_xlabel(share)
         return made
 

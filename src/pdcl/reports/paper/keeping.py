@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from pdcl.records import Row
-from pdcl.records.packing import pack
+from pdcl.records.packing import DUAL_STEPS, pack
 from pdcl.records.writing import dumps
-from pdcl.reports.holdings import FILE
+from pdcl.reports import maps
+from pdcl.reports.figures.drawing import Drawn
 from pdcl.reports.paper.measures import MEASURED, measured_on_snapshot
 from pdcl.storage.disk import reported
 
 NAME = "runs.jsonl.gz"
 
 
-def keep_runs(rows: Sequence[Row], mapped: Collection[Path], place: Path) -> Path:
-    """Pack these runs into `place`; those that a map is drawn of keep a thin snapshot of their memory."""
+def keep_runs(rows: Sequence[Row], drawn: Drawn, place: Path) -> Path:
+    """Pack these runs into `place`: what the page needs of them, and no sample of anybody's data.
+
+    Runs whose duals are drawn over time keep a dozen dual steps of each task, others the last; those that a map shows
+    keep the map.
+    """
     by_path = {row.path: row for row in rows}
 
     def extra(run: Path) -> dict[str, bytes]:
         files = {each.name: each.read_bytes() for each in sorted(run.glob("whatif-task*.json"))}
         files[MEASURED] = dumps(measured_on_snapshot(by_path[run])).encode()
-        return files | ({FILE: thin_snapshot(run / FILE)} if run in mapped else {})
+        return files | ({maps.FILE: dumps(drawn.mapped[run].as_json()).encode()} if run in drawn.mapped else {})
 
     with reported(place / NAME):
-        pack(by_path, place / NAME, extra)
+        pack(by_path, place / NAME, extra, lambda run: DUAL_STEPS if run in drawn.priced else 1)
     return place / NAME
-
-
-def thin_snapshot(path: Path) -> bytes:
-    """A snapshot without inputs, and with features in half precision: what a map needs."""
-    from safetensors.numpy import load_file, save
-
-    held = load_file(path)
-    held["x"] = np.zeros((len(held["task"]), 1), np.float16)
-    if "features" in held:
-        held["features"] = held["features"].reshape(len(held["task"]), -1).astype(np.float16)
-    return save({name: np.ascontiguousarray(column) for name, column in sorted(held.items())})

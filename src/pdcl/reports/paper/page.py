@@ -56,7 +56,7 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
         _pictures(drawn, out),
         _left_out(drawn),
     ]
-    keep_runs(known, drawn.mapped, out.parent / out.stem)
+    keep_runs(known, drawn, out.parent / out.stem)
     write_whole(out, "\n\n".join(section.strip() for section in sections if section).encode() + b"\n")
     return Counter(finding.verdict for _, finding in judgements[PRINTED])
 
