@@ -92,7 +92,7 @@ class Book:
         self.known = {row["key"] for row in self.rows}
 
     def add(self, key: str, **row: Any) -> None:
-        row["key"] = key
+        row |= {"key": key, "processor": torch.backends.cpu.get_cpu_capability()}
         self.rows.append(row)
         self.known.add(key)
         with self.file.open("a") as file:

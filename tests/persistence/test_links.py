@@ -162,7 +162,8 @@ def test_figures_are_written_through_no_link(stranger: Path, tmp_path: Path) -> 
 
 def test_the_figure_of_a_what_if_is_written_through_no_link(stranger: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from pdcl.studies.whatif import Curve, Point, draw
+    from pdcl.studies.whatif import Curve, Point
+    from pdcl.studies.whatif_figure import draw
 
     place = tmp_path / "whatif-task1.png"
     place.symlink_to(stranger / "precious.txt")

@@ -126,14 +126,37 @@ def test_one_seed_decides_nothing_and_none_was_not_run() -> None:
     assert more({0: 2.0}, {1: 1.0}).verdict == NOT_RUN
 
 
+def left_by_whatif(path, *points: tuple[float, float, float, float | None], task: int = 1) -> None:
+    """A curve beside a run: γ, gain, line and standard error of every point."""
+    found = [dict(zip(("change", "gain", "line", "error"), point, strict=True)) for point in points]
+    (path / f"whatif-task{task}.json").write_text(json.dumps({"dual": 0.2, "points": found}))
+
+
 def test_prices_are_read_from_what_whatif_left(study) -> None:
     for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
-        points = [{"gain": -0.01, "line": -0.02, "error": None}, {"gain": 0.03, "line": 0.02, "error": 0.001}]
-        (path / "whatif-task1.json").write_text(json.dumps({"points": points}))
+        left_by_whatif(path, (0.1, -0.01, -0.02, 0.001), (-0.1, 0.0199, 0.02, 0.001))
     name = "Duals are prices: 90 % of what-if points above −λγ, mnist"
     assert finding(name, study.directory).number == 100
-    (path / "whatif-task2.json").write_text(json.dumps({"points": [{"gain": -1.0, "line": 0.0, "error": 0.1}]}))
+    left_by_whatif(path, (0.1, -1.0, 0.0, 0.1), task=2)
     assert finding(name, study.directory).number < 100
+
+
+def test_a_single_solution_shows_no_noise_so_its_curve_decides_nothing(study) -> None:
+    for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
+        left_by_whatif(path, (0.1, -1.0, -0.02, None))
+    assert finding("Duals are prices: 90 % of what-if points above −λγ, mnist", study.directory).verdict == NOT_RUN
+
+
+def test_a_price_is_worse_the_further_points_lie_below_its_line(study) -> None:
+    settled = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1}
+    for network, gain in (("mlp:10-10", -0.08), ("mlp:400-400", 0.5)):
+        for seed, path in enumerate(study("pdcl0", 0.9, options={**settled, "network": network})):
+            left_by_whatif(path, (0.1, gain + 0.001 * seed, -0.02, 0.01), (0.2, 0.0, -0.04, 0.01))
+    found = finding("Prices of a narrow network are worse than those of a wide one", study.directory)
+    assert found.verdict == HELD
+    assert found.number == pytest.approx((0.06 - 0.0015) / 0.1 / 2)
+    line = "| mnist, settled, 10 units, memory 500 | 0.2 | +0.1 | −0.0785 | 0.0200 | −0.0200 | 0 of 4 | 0.585 | 4 |"
+    assert line in reasons(scan(study.directory))
 
 
 def test_wrong_labels_are_found_by_the_ids_of_stored_samples(tmp_path, fake_run) -> None:
@@ -210,7 +233,7 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path) -> No
     for path in study("pdcl-s", 0.7):
         with_snapshot(path)
     for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
-        (path / "whatif-task1.json").write_text(json.dumps({"points": [{"gain": 1.0, "line": 0.5, "error": None}]}))
+        left_by_whatif(path, (0.1, 1.0, 0.5, 0.1))
     pages = [tmp_path / name / "paper.md" for name in ("first", "second")]
     for page in pages:
         page.parent.mkdir()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,9 @@ class InProcess:
             self.jobs.append(job)
             yield Started(job)
             yield carry_out(job, self.streams, set())
+
+    def map(self, function: Callable[[Any], Any], arguments: Sequence[Any]) -> list[Any]:
+        return [function(argument) for argument in arguments]
 
     def close(self) -> None:
         pass

@@ -8,7 +8,8 @@ import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
 from pdcl.studies.attainable import Level, Reach
-from pdcl.studies.whatif import Solved, carry_out, curve, draw, looks, solve, whatif
+from pdcl.studies.whatif import Solved, carry_out, curve, looks, solve, whatif
+from pdcl.studies.whatif_figure import draw
 from pdcl.training.schedule import Schedule
 from pdcl.verdict.prices import is_moving
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pdcl.cli.picturing import Pictured
 from pdcl.studies import Ended, Planned, RunSpec, Started, Study
+from pdcl.studies.curves import Answered
 from pdcl.studies.estimating import Estimator
 from pdcl.studies.execution import Notice
 from pdcl.studies.preview import DONE, Preview
@@ -57,6 +58,10 @@ class StudyDisplay(Pictured):
                 self.running[notice.job.spec] = time.monotonic()
             case Ended():
                 self._end(notice)
+            case Answered():
+                held = "the price held" if notice.held else "the price did not hold"
+                above = f"{100 * notice.share_above:.0f} % of points above the line"
+                self._say(f"what-if {notice.spec.title}  {above}, {held}  {notice.seconds:.1f} s")
 
     def _plan(self, notice: Planned) -> None:
         self.ended += notice.done
@@ -106,6 +111,8 @@ def preview(found: Preview, workers: int) -> None:
     console.print(f"{len(found.runs)} runs: {counted}", markup=False, soft_wrap=True)
     ahead = _duration(found.estimator.total(found.todo, workers))
     console.print(f"estimated time with {workers} at a time: {ahead}", markup=False)
+    if found.curves:
+        console.print(f"then what-if curves of {found.curves} runs, which no estimate covers", markup=False)
 
 
 def preview_parts(study: Study, found: Preview, workers: int) -> None:

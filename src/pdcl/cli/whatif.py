@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,9 +36,8 @@ class WhatIf(EngineOptions):
 
 def main(argv: list[str]) -> int:
     asked = tyro.cli(WhatIf, args=argv, prog="pdcl whatif", config=(tyro.conf.AvoidSubcommands,))
-    from pdcl.records.writing import dumps
-    from pdcl.storage.disk import write_whole
-    from pdcl.studies.whatif import draw, whatif
+    from pdcl.studies.whatif import whatif, write_numbers
+    from pdcl.studies.whatif_figure import draw
 
     with asked.new_engine() as engine:
         found = whatif(
@@ -50,7 +49,7 @@ def main(argv: list[str]) -> int:
     console.print(_table(found))
     console.print(_verdict(found))
     place = draw(found, asked.out or asked.run / f"whatif-task{asked.task}.png")
-    write_whole(place.with_suffix(".json"), dumps({**asdict(found), "held": found.held}).encode())
+    write_numbers(found, place.with_suffix(".json"))
     console.print(f"figure: {place}, numbers: {place.with_suffix('.json')}", markup=False)
     if not found.held or found.repeats == 1:
         more = f"--repeats {max(3, 2 * found.repeats)} --longer {2 * asked.longer}"

@@ -12,6 +12,7 @@ from pdcl.records.reading import read_result
 from pdcl.records.table import TUNING
 from pdcl.storage.disk import reported, write_whole
 from pdcl.storage.locking import Lock
+from pdcl.studies.curves import Answered, due, solve_curves
 from pdcl.studies.engine import Ended, Engine, Job, Started
 from pdcl.studies.expansion import Chosen, expand
 from pdcl.studies.local import LocalProcesses
@@ -35,7 +36,7 @@ class Planned:
     later: tuple[RunSpec, ...] = ()
 
 
-Notice = Planned | Started | Ended
+Notice = Planned | Started | Ended | Answered
 Listener = Callable[[Notice], None]
 Filter = Callable[[RunSpec], bool]
 
@@ -58,7 +59,7 @@ def execute(
     listener: Listener = lambda notice: None,
     only: Filter = lambda spec: True,
 ) -> Outcome:
-    """Carry out every run of the study that `only` lets through and that isn't finished in `out`.
+    """Carry out every run of the study that `only` lets through and that isn't finished in `out`, then its what-ifs.
 
     A run that fails doesn't stop the others. Whatever ends this early, calling it again goes on from there.
     """
@@ -94,12 +95,19 @@ class _Execution:
         """One phase for all, or a search and its runs for each stream in turn."""
         if self.study.tuning is None:
             self._phase("", self._runs({}), self.out, [])
+            self._curves()
             return self.outcome
         streams = list(dict.fromkeys(run.stream for run in self._runs({})))
         for place, stream in enumerate(streams):
             later = [run for other in streams[place + 1 :] for run in self._ahead(other)]
             self._tuned(stream, later)
         return self.outcome
+
+    def _curves(self) -> None:
+        now = {ended.job.spec: Path(ended.path) for ended in self.outcome.done if ended.path is not None}
+        self.outcome.failures += solve_curves(
+            due(self.study, dict(self.outcome.skipped) | now), self.engine, self.listener
+        )
 
     def _runs(self, chosen: Chosen, stream: str | None = None) -> list[RunSpec]:
         return [run for run in expand(self.study, chosen) if self.only(run) and stream in (None, run.stream)]

@@ -98,6 +98,10 @@ def check(study: Study) -> None:
         only(on.own, sorted(methods), f"[streams.{stream}]")
         _used(on.options, [method_of(study, label) for label in study.labels(stream)], f"[streams.{stream}]")
     _check_tuning(study)
+    if study.whatif is not None and (without := [m.name for m in entries if "tolerance" not in known_options(m)]):
+        raise UsageError(f"[whatif] asks for other tolerances, and {without[0]} has none; leave it out")
+    if study.whatif is not None and study.tuning is not None:
+        raise UsageError("[whatif] and [tune] don't go together; put the chosen options into a study of its own")
 
 
 def _used(options: Iterable[str], entries: Iterable[Method], where: str) -> None:

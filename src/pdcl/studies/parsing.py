@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import UsageError
-from pdcl.studies.study import OnStream, Study, Tuning, Variant
+from pdcl.studies.study import OnStream, Study, Tuning, Variant, WhatIf
 from pdcl.studies.toml_table import Table, axes, names, numbers, only, product, tables
 
-SECTIONS = ("study", "options", "grid", "methods", "streams", "variants", "tune", "parts")
+SECTIONS = ("study", "options", "grid", "methods", "streams", "variants", "tune", "whatif", "parts")
 
 
 def load(name_or_path: str | Path) -> Study:
@@ -63,6 +63,7 @@ def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None)
         on_stream={name: _on_stream(name, table) for name, table in tables(content, "streams").items()},
         variants={label: _variant(label, table) for label, table in tables(content, "variants").items()},
         tuning=None if "tune" not in content else _tuning(content["tune"], head.given("memory")),
+        whatif=None if "whatif" not in content else _whatif(content["whatif"]),
         plugins=tuple(str((place or Path()) / path) for path in names(head.take("plugins", list, []), "plugins")),
         snapshot=head.take("snapshot", bool, True),
         text=text,
@@ -91,7 +92,7 @@ def _in_parts(content: Mapping[str, Any], text: str, place: Path | None) -> Stud
 
 
 def _part(name: str, shared: Mapping[str, Any], table: Mapping[str, Any], place: Path | None) -> Study:
-    sections = ("options", "grid", "variants", "on")
+    sections = ("options", "grid", "variants", "on", "whatif")
     head = {**shared, **{key: value for key, value in table.items() if key not in sections}}
     own = {key: value for key, value in table.items() if key in sections}
     if "on" in own:
@@ -153,6 +154,21 @@ def _tuning(content: Mapping[str, Any], memory: Any) -> Tuning:
     tuning = Tuning(candidates, budget, seeds, chosen, table.take("share", float, 0.1))
     table.nothing_left()
     return tuning
+
+
+def _whatif(content: Mapping[str, Any]) -> WhatIf:
+    table = Table(content, "[whatif]")
+    values = table.take("tolerances", list)
+    if not values or not all(type(value) in (int, float) and value >= 0 for value in values):
+        raise UsageError(f"[whatif] tolerances = {values!r} must be a list of losses, none below 0")
+    asked = WhatIf(
+        table.take("task", int), tuple(map(float, values)), table.take("repeats", int, 1), table.take("longer", int, 1)
+    )
+    table.nothing_left()
+    for name in ("task", "repeats", "longer"):
+        if getattr(asked, name) < 1:
+            raise UsageError(f"[whatif] {name} = {getattr(asked, name)} must be 1 or more")
+    return asked
 
 
 def _candidates(given: Any, label: str) -> list[dict[str, Any]]:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pdcl.records.table import TUNING
+from pdcl.studies.curves import asked_of, due
 from pdcl.studies.estimating import Estimator
 from pdcl.studies.execution import Filter, reached_before
 from pdcl.studies.expansion import expand
-from pdcl.studies.planning import plan
+from pdcl.studies.planning import Plan, plan
 from pdcl.studies.spec import RunSpec
 from pdcl.studies.study import Study
 from pdcl.studies.tuning import Search, search
@@ -20,11 +21,15 @@ DONE, BEGUN, TODO, WAITS = "finished", "begun", "to run", "after tuning"
 
 @dataclass
 class Preview:
-    """Every run with how it stands: finished, begun, to run, after tuning, or why it can't begin."""
+    """Every run with how it stands: finished, begun, to run, after tuning, or why it can't begin.
+
+    `curves` counts the what-if curves that are asked for and not there.
+    """
 
     out: Path
     runs: list[tuple[RunSpec, str]] = field(default_factory=list)
     estimator: Estimator = field(default_factory=Estimator)
+    curves: int = 0
 
     @property
     def todo(self) -> list[RunSpec]:
@@ -37,12 +42,16 @@ def look_ahead(study: Study, out: Path, only: Filter = lambda spec: True) -> Pre
     found, streams = Preview(out, estimator=Estimator.from_records(out)), Streams()
     runs = [run for run in expand(study) if only(run)]
     if study.tuning is None:
-        found.runs = _states(study, runs, out, streams)
+        over = plan(study, runs, out, streams)
+        found.runs = _states(over, runs)
+        finished = dict(over.done)
+        waiting = [run for run in asked_of(study) if run in runs and run not in finished]
+        found.curves = len(waiting) + len(due(study, finished))
         return found
     for stream in study.streams:
         labels = dict.fromkeys(run.label for run in runs if run.stream == stream)
         here = search(study, stream, labels)
-        found.runs += _states(study, here.runs, out / TUNING, streams)
+        found.runs += _states(plan(study, here.runs, out / TUNING, streams), here.runs)
         found.runs += _after(study, here, only, out, streams)
     return found
 
@@ -53,12 +62,12 @@ def _after(study: Study, here: Search, only: Filter, out: Path, streams: Streams
     chosen = here.choose(reached_before(over))
     waiting = {job.spec.label for job in over.todo}
     runs = [run for run in expand(study, chosen) if run.stream == here.stream and only(run)]
-    states = dict(_states(study, [run for run in runs if run.label not in waiting], out, streams))
+    ready = [run for run in runs if run.label not in waiting]
+    states = dict(_states(plan(study, ready, out, streams), ready))
     return [(run, states.get(run, WAITS)) for run in runs]
 
 
-def _states(study: Study, runs: list[RunSpec], out: Path, streams: Streams) -> list[tuple[RunSpec, str]]:
-    found = plan(study, runs, out, streams)
+def _states(found: Plan, runs: list[RunSpec]) -> list[tuple[RunSpec, str]]:
     state = {run: DONE for run, _ in found.done}
     state |= {job.spec: BEGUN if job.spec in found.begun else TODO for job in found.todo}
     state |= {ended.job.spec: f"can't begin: {ended.cause}" for ended in found.failed}

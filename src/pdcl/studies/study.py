@@ -42,6 +42,16 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class WhatIf:
+    """What every finished run is asked: its last task at other tolerances of past task `task` (from 1)."""
+
+    task: int
+    tolerances: tuple[float, ...]
+    repeats: int = 1
+    longer: int = 1
+
+
+@dataclass(frozen=True)
 class Study:
     """Streams × methods × memory × seeds × options. `text` is the TOML that it was read from.
 
@@ -60,6 +70,7 @@ class Study:
     on_stream: dict[str, OnStream] = field(default_factory=dict)
     variants: dict[str, Variant] = field(default_factory=dict)
     tuning: Tuning | None = None
+    whatif: WhatIf | None = None
     plugins: tuple[str, ...] = ()
     snapshot: bool = True
     text: str = ""

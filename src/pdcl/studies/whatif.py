@@ -9,8 +9,7 @@ import itertools
 import os
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from io import BytesIO
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import torch
 from pdcl.duality.prices import value_bound
 from pdcl.errors import UsageError
 from pdcl.records.checkpoint import APART
+from pdcl.records.writing import dumps
 from pdcl.running.rebuild import described
 from pdcl.storage.disk import reported, write_whole
 from pdcl.storage.serialize import as_parts, from_parts
@@ -77,6 +77,7 @@ class Curve:
     value: float
     points: list[Point]
     repeats: int
+    longer: int = 1
 
     @property
     def share_above(self) -> float:
@@ -131,7 +132,7 @@ def whatif(
     jobs = [Job(place, start, current, task, c, r, longer) for c in changes for r in range(repeats)]
     solved = _carried_out(jobs, workers, engine)
     table = {change: solved[i * repeats : (i + 1) * repeats] for i, change in enumerate(changes)}
-    return curve(task, stream.tasks[task].name, epsilon, table)
+    return replace(curve(task, stream.tasks[task].name, epsilon, table), longer=longer)
 
 
 def _changes(epsilon: float, tolerances: Sequence[float] | None) -> list[float]:
@@ -225,44 +226,12 @@ def line(dual: float, change: float) -> float:
     return float(value_bound(0.0, torch.tensor([dual], dtype=torch.float64), torch.tensor([change])))
 
 
-def draw(found: Curve, path: str | Path) -> Path:
-    """The what-if curve and the price line, as a small figure."""
-    from matplotlib.figure import Figure
+def numbers_of(run: str | Path, task: int) -> Path:
+    """Where the curve of a run's past task `task` (from 0) is kept."""
+    return Path(run) / f"whatif-task{task + 1}.json"
 
-    place = Path(path)
-    figure = Figure(figsize=(5.2, 3.4), dpi=100, layout="constrained")
-    axes = figure.add_subplot()
-    changes = [0.0, *(point.change for point in found.points)]
-    ends = [min(changes), max(changes)]
-    axes.plot(
-        ends,
-        [line(found.dual, end) for end in ends],
-        color="#888888",
-        linewidth=1.2,
-        label=f"−λγ, λ = {found.dual:.3g}",
-    )
-    spread = [2 * (point.error or 0.0) for point in found.points]
-    gains = [point.gain for point in found.points]
-    axes.errorbar(changes[1:], gains, yerr=spread, fmt="o", color="#1f5fa8", capsize=3, label="P(ε + γ) − P(ε)")
-    axes.plot(0, 0, "o", color="black", markersize=4)
-    axes.set_xlabel(f"γ: change of the tolerance of {found.name!r} (ε = {found.tolerance:.3g})")
-    axes.set_ylabel("change of the current task's loss")
-    axes.set_title(f"{100 * found.share_above:.0f} % of the points above the line", fontsize=10)
-    axes.legend(frameon=False, fontsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    picture = BytesIO()
-    figure.savefig(picture, format=_format(place))
+
+def write_numbers(found: Curve, place: Path) -> None:
+    """The curve as JSON, with whether the price held."""
     with reported(place):
-        write_whole(place, picture.getvalue())
-    return place
-
-
-def _format(place: Path) -> str:
-    """By the name of the file. matplotlib is given no path: it would follow a link of that name."""
-    from matplotlib.figure import Figure
-
-    form = place.suffix.removeprefix(".") or "png"
-    known = Figure().canvas.get_supported_filetypes()
-    if form not in known:
-        raise UsageError(f"{place} can't be drawn: .{form} is none of {', '.join(sorted(known))}")
-    return form
+        write_whole(place, dumps({**asdict(found), "held": found.held}).encode())

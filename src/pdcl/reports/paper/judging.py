@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pdcl.reports.paper import measures
+from pdcl.reports.paper import measures, prices
+from pdcl.reports.paper.prices import NARROW, SETTLED, SIZE, WIDE
 from pdcl.reports.paper.runs import (
     ABSENT,
     HELD,
@@ -22,7 +23,6 @@ from pdcl.reports.paper.runs import (
 STREAMS = ("mnist", "speech", "organa")
 BASELINES = ("er", "er-ring", "agem", "gss", "xder")
 OURS = ("pdcl0", "pdcl", "pdcl-s")
-SIZE = 500
 # Points of accuracy below which a difference counts as none.
 MARGIN = 1.0
 # ε of the paper, and of our parts `epsilon` and `epsilon-mnist` its tightest, nearest and loosest.
@@ -157,16 +157,16 @@ def outliers_stored(label: str, options: dict[str, object], runs: Runs) -> Findi
     return more(chosen, measured(runs.find("mnist", "pdcl", SIZE, noise=0.1), measures.wrong_stored))
 
 
-def price_holds(stream: str, runs: Runs) -> Finding:
+def price_holds(stream: str, options: dict[str, object], runs: Runs) -> Finding:
     """Held if nine of ten what-if points are compatible with the price line."""
-    return above(measured(runs.find(stream, "pdcl0", SIZE, dual_steps=240), measures.price_kept), 90, "% of points")
+    return above(measured(runs.find(stream, "pdcl0", SIZE, **options), prices.price_kept), 90, "% of points")
 
 
 def wider_is_better(runs: Runs) -> Finding:
-    narrow, wide = (runs.find("mnist", "pdcl0", SIZE, dual_steps=240, network=f"mlp:{w}-{w}") for w in (10, 400))
-    return more(measured(narrow, measures.price_error), measured(wide, measures.price_error), "of the price")
+    narrow, wide = (runs.find("mnist", "pdcl0", SIZE, **SETTLED, network=each) for each in (NARROW, WIDE))
+    return more(measured(narrow, prices.omega_needed), measured(wide, prices.omega_needed), "ω")
 
 
 def larger_is_better(runs: Runs) -> Finding:
-    small, large = (runs.find("mnist", "pdcl0", m, dual_steps=240, network="mlp:400-400") for m in (50, SIZE))
-    return more(measured(small, measures.price_error), measured(large, measures.price_error), "of the price")
+    small, large = (runs.find("mnist", "pdcl0", m, **SETTLED, network=WIDE) for m in (50, SIZE))
+    return more(measured(small, prices.omega_needed), measured(large, prices.omega_needed), "ω")

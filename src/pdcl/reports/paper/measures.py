@@ -118,25 +118,3 @@ def _true_labels(stream: str, options: str) -> Any:
     from pdcl.streams.catalog import load
 
     return np.concatenate([task.data.targets.numpy() for task in load(stream, **json.loads(options)).tasks])
-
-
-def price_points(row: Row) -> list[dict[str, Any]]:
-    """The points that `pdcl whatif` left beside a run: P(ε + γ) − P(ε) and where the price line is."""
-    files = sorted(Path(row.path).glob("whatif-task*.json"))
-    return [point for file in files for point in json.loads(file.read_text(encoding="utf-8"))["points"]]
-
-
-def price_kept(row: Row) -> float | None:
-    """Share of what-if points that don't lie below the line −λγ by more than two standard errors, in percent."""
-    points = price_points(row)
-    return 100 * statistics.fmean(_compatible(point) for point in points) if points else None
-
-
-def price_error(row: Row) -> float | None:
-    """Mean distance between gain and price line, as a share of the line."""
-    found = [abs(p["gain"] - p["line"]) / abs(p["line"]) for p in price_points(row) if p["line"]]
-    return statistics.fmean(found) if found else None
-
-
-def _compatible(point: dict[str, Any]) -> bool:
-    return bool(point["gain"] >= point["line"] - 2 * (point["error"] or 0.0))

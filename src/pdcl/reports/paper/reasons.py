@@ -13,6 +13,7 @@ from pdcl.records.tables import MINUS
 from pdcl.reports.dossier import read_story
 from pdcl.reports.paper import measures
 from pdcl.reports.paper.judging import OURS, ROBUST, SIZE, STREAMS
+from pdcl.reports.paper.prices import prices
 from pdcl.reports.paper.runs import Runs, measured, metric
 
 # Variants of the part `selection`, with the options that make them.
@@ -32,7 +33,7 @@ differences between methods. `tiny_imagenet` is 40 classes, as many as the paper
 def reasons(rows: Sequence[Row]) -> str:
     """The section of the page, as far as the runs of the printed presets tell."""
     runs = Runs(rows)
-    parts = [_selection(runs), _noise(runs), _in_time(runs), _forgetting(runs), _projection(runs)]
+    parts = [_selection(runs), _noise(runs), _in_time(runs), _forgetting(runs), _projection(runs), prices(runs)]
     parts.append("### The data of speech\n\n" + DATA)
     return "## Reasons\n\n" + "\n\n".join(part for part in parts if part)
 

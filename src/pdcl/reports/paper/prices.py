@@ -1,0 +1,93 @@
+"""Prices (Theorem 1): how the what-if curves beside the runs lie to the line −λγ."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pdcl.records import Row
+from pdcl.records.tables import MINUS
+from pdcl.reports.paper.runs import Runs
+
+SIZE = 500
+# The parts `prices` and `settled`: what was given beside the preset.
+MORE_STEPS: dict[str, Any] = {"dual_steps": 240}
+SETTLED: dict[str, Any] = {**MORE_STEPS, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1}
+NARROW, WIDE = "mlp:10-10", "mlp:400-400"
+TABLE = (
+    ("mnist", SIZE, MORE_STEPS, "as printed"),
+    ("organa", SIZE, MORE_STEPS, "as printed"),
+    ("mnist", SIZE, SETTLED, "settled"),
+    ("mnist", SIZE, {**SETTLED, "network": NARROW}, "settled, 10 units"),
+    ("mnist", SIZE, {**SETTLED, "network": WIDE}, "settled, 400 units"),
+    ("mnist", 50, {**SETTLED, "network": NARROW}, "settled, 10 units"),
+    ("mnist", 50, {**SETTLED, "network": WIDE}, "settled, 400 units"),
+)
+TEXT = """### What prices are worth
+
+The last task is solved again at another tolerance ε + γ of the first one, three times, from the same starting point.
+Theorem 1 says P(ε + γ) − P(ε) ≥ −λγ − ω|γ|, for a small ω. *Noise*: two standard errors over these three, mean over
+seeds. A point is *on the right side* unless it lies below −λγ by more than that. *ω needed*: how far points lie below
+−λγ, by unit of γ; 0 for those above. *Settled*: plain SGD at .1 and ε = .1, a tolerance that is met, so γ can have both
+signs. With the printed Adam at .01 two solutions of one problem differ by more than most prices."""
+
+
+def curves(row: Row) -> list[dict[str, Any]]:
+    """The what-if curves that were left beside a run, those with several solutions a point: one shows no noise."""
+    files = sorted(Path(row.path).glob("whatif-task*.json"))
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    return [each for each in found if all(point["error"] is not None for point in each["points"])]
+
+
+def price_points(row: Row) -> list[dict[str, Any]]:
+    """Their points: γ, P(ε + γ) − P(ε), its standard error, and −λγ."""
+    return [point for curve in curves(row) for point in curve["points"]]
+
+
+def price_kept(row: Row) -> float | None:
+    """Share of what-if points that don't lie below the line −λγ by more than two standard errors, in percent."""
+    points = price_points(row)
+    return 100 * statistics.fmean(_compatible(point) for point in points) if points else None
+
+
+def omega_needed(row: Row) -> float | None:
+    """Mean over points of max(0, −λγ − (P(ε + γ) − P(ε))) / |γ|: the ω with which Theorem 1 would hold for each."""
+    found = [max(0.0, point["line"] - point["gain"]) / abs(point["change"]) for point in price_points(row)]
+    return statistics.fmean(found) if found else None
+
+
+def _compatible(point: dict[str, Any]) -> bool:
+    return bool(point["gain"] >= point["line"] - 2 * point["error"])
+
+
+def prices(runs: Runs) -> str:
+    """The section of the page: every tolerance with the mean over seeds of what it changed."""
+    lines = []
+    for stream, memory, options, name in TABLE:
+        rows = [row for row in runs.find(stream, "pdcl0", memory, **options).values() if price_points(row)]
+        if rows:
+            lines += _lines(f"{stream}, {name}, memory {memory}", rows)
+    if not lines:
+        return ""
+    head = "| setting | λ | γ | P(ε + γ) − P(ε) | noise | −λγ | on the right side | ω needed | seeds |"
+    return "\n".join([TEXT, "", head, "|---|---:|---:|---:|---:|---:|---:|---:|---:|", *lines])
+
+
+def _lines(setting: str, rows: Sequence[Row]) -> list[str]:
+    dual = statistics.fmean(curve["dual"] for row in rows for curve in curves(row))
+    by_change: dict[float, list[dict[str, Any]]] = {}
+    for row in rows:
+        for point in price_points(row):
+            by_change.setdefault(round(point["change"], 9), []).append(point)
+    found = []
+    for change, points in sorted(by_change.items()):
+        gain, noise, line = (statistics.fmean(p[key] for p in points) for key in ("gain", "error", "line"))
+        kept = sum(_compatible(point) for point in points)
+        needed = statistics.fmean(max(0.0, p["line"] - p["gain"]) / abs(change) for p in points)
+        cells = [setting, f"{dual:.3g}", f"{change:+.3g}", f"{gain:+.4f}", f"{2 * noise:.4f}", f"{line:+.4f}",
+                 f"{kept} of {len(points)}", f"{needed:.3f}", str(len(rows))]  # fmt: skip
+        found.append("| " + " | ".join(cell.replace("-", MINUS) if cell[0] == "-" else cell for cell in cells) + " |")
+    return found
