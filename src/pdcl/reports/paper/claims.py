@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from pdcl.reports.paper import judging
-from pdcl.reports.paper.judging import ROBUST, SIZE, STREAMS
+from pdcl.reports.paper.judging import ROBUST, STREAMS
 from pdcl.reports.paper.prices import MORE_STEPS, SETTLED
-from pdcl.reports.paper.runs import Finding, Runs
+from pdcl.reports.paper.runs import SIZE, Finding, Runs
 
 SWEPT = (("organa", "epsilon"), ("mnist", "epsilon-mnist"))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pdcl.reports.paper import measures, prices
-from pdcl.reports.paper.prices import NARROW, SETTLED, SIZE, WIDE
+from pdcl.reports.paper.prices import NARROW, SETTLED, WIDE
 from pdcl.reports.paper.runs import (
     ABSENT,
     HELD,
     NOT_HELD,
+    SIZE,
     UNDECIDED,
     Finding,
     Runs,

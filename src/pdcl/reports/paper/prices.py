@@ -10,9 +10,8 @@ from typing import Any
 
 from pdcl.records import Row
 from pdcl.records.tables import MINUS
-from pdcl.reports.paper.runs import Runs
+from pdcl.reports.paper.runs import SIZE, Runs
 
-SIZE = 500
 # The parts `prices` and `settled`: what was given beside the preset.
 MORE_STEPS: dict[str, Any] = {"dual_steps": 240}
 SETTLED: dict[str, Any] = {**MORE_STEPS, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1}

@@ -12,9 +12,9 @@ from pdcl.records.reading import read_result
 from pdcl.records.tables import MINUS
 from pdcl.reports.dossier import read_story
 from pdcl.reports.paper import measures
-from pdcl.reports.paper.judging import OURS, ROBUST, SIZE, STREAMS
+from pdcl.reports.paper.judging import OURS, ROBUST, STREAMS
 from pdcl.reports.paper.prices import prices
-from pdcl.reports.paper.runs import Runs, measured, metric
+from pdcl.reports.paper.runs import SIZE, Runs, measured, metric
 
 # Variants of the part `selection`, with the options that make them.
 CHANGED: dict[str, dict[str, Any]] = {

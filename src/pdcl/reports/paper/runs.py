@@ -13,6 +13,8 @@ from pdcl.reports.figures.selecting import options_given
 
 BySeed = Mapping[int, float]
 HELD, NOT_HELD, UNDECIDED, NOT_RUN = "held", "not held", "undecided", "not run"
+# The memory of every claim that names no other.
+SIZE = 500
 
 
 @dataclass(frozen=True)
