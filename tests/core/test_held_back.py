@@ -11,6 +11,7 @@ import pdcl
 from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, allowed, hold_back, surviving
 from pdcl.promises import split_errors
 from pdcl.streams.catalog import load
+from pdcl.training.events import Warned
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule
 
@@ -21,13 +22,13 @@ def single() -> Any:
     torch.set_default_dtype(torch.float32)
 
 
-def taught(tasks: int = 3, watch: Any = None, **options: Any) -> pdcl.PDCL:
+def taught(tasks: int = 3, watch: Any = None, listener: Any = None, **options: Any) -> pdcl.PDCL:
     stream = load("synthetic", tasks=tasks, size=200, dim=8)
     learner = pdcl.PDCL("mlp:16", **{"memory": 80, "tolerance": "+5pt", "guard": 4, "witness": 6, **options})
     learner.prepare(stream.spec)
     if watch is not None:
         watch(learner)
-    Loop(learner, stream, Schedule(2, 20)).run()
+    Loop(learner, stream, Schedule(2, 20), *([] if listener is None else [listener])).run()
     return learner
 
 
@@ -247,3 +248,20 @@ def test_many_classes_for_a_memory_leave_no_place_for_witnesses() -> None:
         learner.learn(x, torch.arange(400) % 10 + 10 * task, name=str(task), epochs=1)
         counts.append(int((learner.held["role"] == WITNESS).sum()))
     assert counts == [25, 24, 0]
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"witness": 500}, "witness=500: 20 were set aside; at most a tenth of a task's samples (200 here)"),
+        ({"witness": 15, "memory": 20}, "witness=15: 10 were set aside"),
+        ({"guard": 30, "witness": 6}, "guard=30: 20 were set aside; at most"),
+        ({"guard": 4, "witness": 6}, None),
+        ({"guard": None, "witness": None}, None),
+    ],
+)
+def test_fewer_samples_set_aside_than_somebody_stated_are_told(stated, said) -> None:
+    told: list[Any] = []
+    taught(tasks=1, listener=told.append, **{"guard": 0, "memory": 400, **stated})
+    found = [event.message for event in told if isinstance(event, Warned) and "set aside" in event.message]
+    assert [text.startswith(said) for text in found] == ([] if said is None else [True])

@@ -78,6 +78,15 @@ def hold_back(samples: int, wanted: Counts, generator: Generator, groups: Tensor
     return HeldBack(order[end:].sort().values, order[:taken], order[taken:end])
 
 
+def cut_short(guard: int | None, witness: int | None, found: HeldBack | None, samples: int) -> str | None:
+    """A sentence where fewer guards or witnesses were set aside than somebody stated."""
+    stated = {"guard": guard or 0, "witness": witness or 0}
+    got = {"guard": 0, "witness": 0} if found is None else {"guard": len(found.guards), "witness": len(found.witnesses)}
+    short = [f"{name}={count}: {got[name]} were set aside" for name, count in stated.items() if got[name] < count]
+    bounds = f"at most a tenth of a task's samples ({samples} here), and half of memory for those of all tasks together"
+    return f"{'; '.join(short)}; {bounds}" if short else None
+
+
 def _mixed(groups: Tensor, generator: Generator) -> Tensor:
     """The rank of each sample's group in a random order, which doesn't depend on what the groups are called."""
     _, codes = groups.unique(return_inverse=True)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+from pdcl.core.held_back import cut_short
 from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.core.report import Report
 from pdcl.core.tolerances import Tolerances, read_limits, usual_partition
@@ -220,6 +221,8 @@ class PDCL(Rehearsal):
         self.core.filling.choosing = self.between is not None
         data = task.data
         trained = self.core.hold_back(data, seeded(self.seed, task.index, 3), self.evaluated, data.groups)
+        if (fewer := cut_short(self.guard, self.witness, self.core.aside, len(data))) is not None:
+            self.emit(Warned(task.index, fewer))
         return task if trained is None else replace(task, data=data.subset(trained))
 
     def begin(self, task: Task, steps: int) -> None:
