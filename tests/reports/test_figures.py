@@ -184,3 +184,16 @@ def test_a_name_from_a_hostile_record_stays_in_its_directory(tmp_path):
     assert path.parent == inside
     assert path.is_file()
     assert [each.name for each in tmp_path.iterdir()] == ["figures"]
+
+
+def test_a_method_looks_the_same_in_every_figure_whatever_stands_beside_it(tmp_path, fake_run):
+    looks = []
+    for place, beside in enumerate((("er",), ("agem", "derpp", "even", "gss"))):
+        for method in (*beside, "pdcl"):
+            for memory in (50, 100):
+                fake_run(tmp_path / str(place), memory=memory, method=method, label=method)
+        made = versus_memory(main_runs(scan(tmp_path / str(place))), "accuracy")
+        lines = {box.get_label(): box.lines[0] for box in made.axes[0].containers}
+        assert len({(line.get_color(), line.get_marker()) for line in lines.values()}) == len(lines)
+        looks.append((lines["pdcl"].get_color(), lines["pdcl"].get_marker(), lines["pdcl"].get_linestyle()))
+    assert looks[0] == looks[1]

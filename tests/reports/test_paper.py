@@ -148,7 +148,7 @@ def test_a_single_solution_shows_no_noise_so_its_curve_decides_nothing(study) ->
 
 
 def test_a_price_is_worse_the_further_points_lie_below_its_line(study) -> None:
-    settled = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1}
+    settled = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
     for network, gain in (("mlp:10-10", -0.08), ("mlp:400-400", 0.5)):
         for seed, path in enumerate(study("pdcl0", 0.9, options={**settled, "network": network})):
             left_by_whatif(path, (0.1, gain + 0.001 * seed, -0.02, 0.01), (0.2, 0.0, -0.04, 0.01))

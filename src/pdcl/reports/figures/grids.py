@@ -7,11 +7,9 @@ from typing import Any
 
 from pdcl.records import Group
 from pdcl.reports.figures.selecting import sized
-from pdcl.reports.figures.style import figure
+from pdcl.reports.figures.style import figure, ordered, places
 from pdcl.reports.figures.sweeps import METRICS, memory_panel
 
-# In the order of the paper's argument; others come after, by name.
-ORDER = ("er", "er-ring", "agem", "gss", "xder", "pdcl0", "pdcl", "pdcl-s")
 STREAMS = ("mnist", "speech", "organa", "tiny_imagenet")
 WITHOUT_SELECTION = ("er", "er-ring", "agem", "pdcl0", "pdcl")
 
@@ -19,15 +17,15 @@ WITHOUT_SELECTION = ("er", "er-ring", "agem", "pdcl0", "pdcl")
 def sweep_grid(groups: Sequence[Group], metrics: Sequence[str] = tuple(METRICS)) -> Any | None:
     """Accuracy above forgetting against memory, a column per stream; None where no memory is counted in samples."""
     held = [member for member in groups if sized(member)]
-    streams = _ordered({member.first.stream for member in held}, STREAMS)
-    places = {label: place for place, label in enumerate(_ordered({member.label for member in held}, ORDER))}
+    streams = ordered({member.first.stream for member in held}, STREAMS)
+    looks = places(member.label for member in held)
     if not streams:
         return None
     size = {"width": max(1.3, 0.62 * len(streams)), "height": 0.75 * len(metrics) + 0.25}
     with figure(**size, rows=len(metrics), columns=len(streams), squeeze=False) as (made, panels):
         for row, metric in zip(panels, metrics, strict=True):
             for axes, stream in zip(row, streams, strict=True):
-                memory_panel(axes, [g for g in held if g.first.stream == stream], metric, places)
+                memory_panel(axes, [g for g in held if g.first.stream == stream], metric, looks)
             row[0].set_ylabel(f"mean {metric} (%)")
         for axes, stream in zip(panels[0], streams, strict=True):
             axes.set_title(stream)
@@ -48,9 +46,5 @@ def _legend(made: Any, panels: Any) -> None:
     for axes in panels.flat:
         handles, labels = axes.get_legend_handles_labels()
         shown |= dict(zip(labels, handles, strict=True))
-    labels = _ordered(shown, ORDER)
+    labels = ordered(shown)
     made.legend([shown[label] for label in labels], labels, loc="outside lower center", ncols=min(4, len(labels)))
-
-
-def _ordered(names: Any, first: Sequence[str]) -> list[str]:
-    return sorted(names, key=lambda name: (first.index(name) if name in first else len(first), name))

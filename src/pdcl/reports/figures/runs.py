@@ -11,7 +11,7 @@ import numpy as np
 from pdcl.records import Group
 from pdcl.reports.borders import Borders
 from pdcl.reports.dossier import distance_from_uniform
-from pdcl.reports.figures.style import COLOURS, HATCHES, MARKERS, figure, look
+from pdcl.reports.figures.style import COLOURS, HATCHES, MARKERS, figure, look, places
 from pdcl.reports.maps import Map
 from pdcl.reports.story import Story
 from pdcl.reports.thinning import columns
@@ -45,7 +45,8 @@ def shortened(name: str) -> str:
 def distance(partitions: Mapping[str, list[list[list[int]]]]) -> Any:
     """Distance of the partition from equal shares after every task: mean over seeds, by method."""
     with figure() as (made, axes):
-        for place, (label, runs) in enumerate(partitions.items()):
+        for label, place in places(partitions).items():
+            runs = partitions[label]
             each = [[distance_from_uniform(row) or 0.0 for row in counts] for counts in runs]
             shortest = min(map(len, each))
             mean = np.mean([run[:shortest] for run in each], axis=0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +18,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1
 MARKERS = ("o", "s", "D", "^", "X", "v", "P", "*")
 DASHES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "oooo")
+# Methods in the order of the paper's argument. Each has its look in every figure.
+METHODS = ("er", "er-ring", "agem", "gss", "xder", "pdcl0", "pdcl", "pdcl-s")
 LONGEST = 100
 FORMATS = ("svg", "pdf", "png")
 # Inches: the width of one column of a two-column paper, and the usual height to it.
@@ -57,6 +60,23 @@ def look(k: int) -> dict[str, Any]:
         "marker": MARKERS[k % len(MARKERS)],
         "linestyle": DASHES[(k + k // len(COLOURS)) % len(DASHES)],
     }
+
+
+def ordered(labels: Iterable[str], first: Sequence[str] = METHODS) -> list[str]:
+    """Names in the order of `first`; others come after, by name."""
+    return sorted(labels, key=lambda name: (first.index(name) if name in first else len(first), name))
+
+
+def places(labels: Iterable[str]) -> dict[str, int]:
+    """The number by which each method looks as it does: the same in every figure; others take numbers that are free.
+
+    >>> places(["pdcl", "derpp", "er", "even"])
+    {'er': 0, 'pdcl': 6, 'derpp': 1, 'even': 2}
+    """
+    found = ordered(set(labels))
+    taken = {label: METHODS.index(label) for label in found if label in METHODS}
+    free = (k for k in itertools.count() if k not in taken.values())
+    return taken | {label: next(free) for label in found if label not in METHODS}
 
 
 @contextmanager

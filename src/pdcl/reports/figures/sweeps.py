@@ -12,7 +12,7 @@ from typing import Any
 from pdcl.records import Group, Row, group
 from pdcl.reports.figures.limits import limit
 from pdcl.reports.figures.selecting import sized
-from pdcl.reports.figures.style import figure, look
+from pdcl.reports.figures.style import figure, look, places
 
 METRICS = {"accuracy": "mean_accuracy", "forgetting": "mean_forgetting"}
 # Student's interval for two runs is 13 standard errors long: it says nothing and hides all else.
@@ -21,21 +21,20 @@ FEWEST = 3
 
 def versus_memory(groups: Sequence[Group], metric: str) -> Any:
     """Mean over seeds against memory with 95 % intervals; a method without memory is a level line."""
-    labels = sorted({member.label for member in groups})
     with figure() as (made, axes):
-        memory_panel(axes, groups, metric, {label: place for place, label in enumerate(labels)})
+        memory_panel(axes, groups, metric, places(member.label for member in groups))
         axes.set(xlabel="memory (samples)", ylabel=f"mean {metric} (%)")
         made.legend(*axes.get_legend_handles_labels(), loc="outside right center")
         return made
 
 
-def memory_panel(axes: Any, groups: Sequence[Group], metric: str, places: Mapping[str, int]) -> None:
-    """The lines of one panel; a method looks the same in every panel that is given the same places."""
+def memory_panel(axes: Any, groups: Sequence[Group], metric: str, looks: Mapping[str, int]) -> None:
+    """The lines of one panel; a method looks the same in every panel that is given the same looks."""
     sizes = sorted({int(member.first.memory or 0) for member in groups if sized(member)})
     if len(sizes) == 1:
-        _side_by_side(axes, groups, metric, places)
+        _side_by_side(axes, groups, metric, looks)
         return
-    for label, place in places.items():
+    for label, place in looks.items():
         own = sorted((g for g in groups if g.label == label and sized(g)), key=lambda g: g.first.memory or 0)
         if own:
             _line(axes, [float(g.first.memory or 0) for g in own], own, metric, label, place)
@@ -48,14 +47,14 @@ def memory_panel(axes: Any, groups: Sequence[Group], metric: str, places: Mappin
     limit(axes, _by_label(groups, metric), metric)
 
 
-def _side_by_side(axes: Any, groups: Sequence[Group], metric: str, places: Mapping[str, int]) -> None:
+def _side_by_side(axes: Any, groups: Sequence[Group], metric: str, looks: Mapping[str, int]) -> None:
     """One size of memory: methods beside each other, or all of them would lie on one line."""
-    for label, place in places.items():
+    for x, (label, place) in enumerate(looks.items()):
         own = [member for member in groups if member.label == label]
-        _line(axes, [float(place)] * len(own), own, metric, label, place)
+        _line(axes, [float(x)] * len(own), own, metric, label, place)
     size = next(member.first.memory for member in groups if sized(member))
-    axes.set_xticks([(len(places) - 1) / 2], [str(size)])
-    axes.set_xlim(-0.8, len(places) - 0.2)
+    axes.set_xticks([(len(looks) - 1) / 2], [str(size)])
+    axes.set_xlim(-0.8, len(looks) - 0.2)
     axes.grid(axis="x", visible=False)
     limit(axes, _by_label(groups, metric), metric)
 

@@ -14,7 +14,7 @@ from pdcl.reports.paper.runs import SIZE, Runs
 
 # The parts `prices` and `settled`: what was given beside the preset.
 MORE_STEPS: dict[str, Any] = {"dual_steps": 240}
-SETTLED: dict[str, Any] = {**MORE_STEPS, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1}
+SETTLED: dict[str, Any] = {**MORE_STEPS, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
 NARROW, WIDE = "mlp:10-10", "mlp:400-400"
 TABLE = (
     ("mnist", SIZE, MORE_STEPS, "as printed"),
