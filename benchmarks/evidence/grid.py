@@ -142,10 +142,9 @@ def table(book: Book, limits: Book) -> str:
                  if (row["stream"], row.get("method")) == (stream, name) and row.get("scenario", scenario) == scenario}
                 for name in ("even", "pdcl")
             )  # fmt: skip
-            seeds = sorted(set(nine) & set(even) & set(ours))
-            rows.append(
-                (scenario, f"× {best[0]}, × {best[1]}", [[each[s] for s in seeds] for each in (even, nine, ours)])
-            )
+            if seeds := sorted(set(nine) & set(even) & set(ours)):
+                sides = [[each[s] for s in seeds] for each in (even, nine, ours)]
+                rows.append((scenario, f"× {best[0]}, × {best[1]}", sides))
         lines += [_line(stream, *row) for row in rows]
         whole = [[statistics.mean(part) for part in zip(*side, strict=True)]
                  for side in zip(*(row[2] for row in rows), strict=True)]  # fmt: skip

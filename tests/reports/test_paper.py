@@ -212,6 +212,15 @@ def test_a_method_that_learns_little_is_shown_to_have_little_to_forget(study) ->
     assert [line.split(" | ")[1] for line in told.splitlines() if line.startswith("| mnist")] == ["er", "xder", "pdcl"]
 
 
+def test_what_duals_leave_for_a_new_task_is_their_share_of_the_lagrangian(study) -> None:
+    study("er", 0.8, 0.0)
+    assert "left for a new task" not in reasons(scan(study.directory)), "no duals, nothing to share with"
+    study("pdcl", 0.7, 0.0, stream="tiny_imagenet")
+    told = reasons(scan(study.directory)).partition("### What is left for a new task")[2].partition("###")[0]
+    assert "| tiny_imagenet | pdcl | 1.5 | 40 |" in told, "λ = 1.5 of the one past task: 1 of 2.5 parts are left"
+    assert "| mnist |" not in told
+
+
 def test_the_second_table_has_the_claims_and_the_commands_of_its_own_parts(study, tmp_path) -> None:
     for method, score in (("er", 0.80), ("pdcl0", 0.82), ("pdcl", 0.83)):
         study(method, score)
