@@ -60,6 +60,18 @@ def test_a_claim_holds_fails_or_stays_undecided_as_the_paired_interval_says(stud
     assert finding(speech, study.directory).verdict == NOT_RUN
 
 
+def test_all_four_benchmarks_have_claims_and_no_claim_is_about_runs_that_no_part_has(study) -> None:
+    study("er", 0.20, stream="tiny_imagenet")
+    study("pdcl0", 0.15, stream="tiny_imagenet")
+    says = "Dual weights improve on fixed ones: pdcl0 over er, accuracy, tiny_imagenet"
+    assert finding(says, study.directory).verdict == NOT_HELD
+    tiny = [claim for claim in CLAIMS if claim.says.endswith("tiny_imagenet")]
+    assert {claim.part for claim in tiny} == {"tiny"}
+    named = {word for claim in tiny for word in claim.says.replace(",", "").split()}
+    paper = load("paper")
+    assert named & {*paper.parts["mnist"].methods} <= {*paper.parts["tiny"].methods}
+
+
 def test_few_settings_and_few_seeds_leave_claims_about_all_settings_undecided(study, tmp_path, fake_run) -> None:
     every, er = (
         "Primal-dual methods have the highest accuracy in almost all settings",

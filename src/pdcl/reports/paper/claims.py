@@ -30,17 +30,18 @@ class Claim:
 
 
 def _better(first: str, second: str, why: str, source: str, figure: str, name: str = "mean_accuracy") -> list[Claim]:
-    """`first` beats `second` on every stream at memory 500."""
+    """`first` beats `second` at memory 500, on every stream that has both."""
     what = "accuracy" if name == "mean_accuracy" else "less forgetting"
+    tiny = {} if "er-ring" in (first, second) else {"tiny_imagenet": "tiny"}
     return [
         Claim(
             f"{why}: {first} over {second}, {what}, {stream}",
             source,
-            stream,
+            part,
             figure,
             partial(judging.beats, first, second, stream, SIZE, name),
         )
-        for stream in STREAMS
+        for stream, part in (dict(zip(STREAMS, STREAMS, strict=True)) | tiny).items()
     ]
 
 
