@@ -164,7 +164,23 @@ def test_a_limit_out_of_reach_is_told_when_its_dual_is_at_the_cap() -> None:
     assert core._out_of_reach() == []
 
 
-def test_an_error_rate_leaves_five_points_more_room_than_it_says_and_a_rise_what_it_says() -> None:
+def test_a_limit_leaves_five_points_more_room_than_it_says_and_none_at_all_leaves_fifteen() -> None:
     assert PrimalDual(10, "5%")._room(0, 0.01) == pytest.approx(0.04 + 0.05)
-    assert PrimalDual(10, "+5pt")._room(0, 0.01) == pytest.approx(0.05)
-    assert PrimalDual(10, 0.5)._room(0, 0.01) == pytest.approx(0.05), "a loss says nothing of errors"
+    assert PrimalDual(10, "+5pt")._room(0, 0.01) == pytest.approx(0.05 + 0.05)
+    assert PrimalDual(10, 0.5)._room(0, 0.01) == pytest.approx(0.15), "a loss says nothing of errors"
+    some = PrimalDual(10, {"legacy": "+1pt"})
+    some.tolerances.names = ["legacy", "other"]
+    assert some._room(0, 0.01) < some._room(1, 0.01), "a task without a limit is no stricter than one with"
+
+
+@pytest.mark.parametrize(
+    ("limits", "power"), [("5%", 2.0), ("+2pt", 1.0), ({"a": "5%", "b": "+1pt"}, 1.0), ({"plan=gold": "+1pt"}, 1.0)]
+)
+def test_shares_follow_errors_by_their_square_and_rises_as_they_are(limits: Any, power: float) -> None:
+    """One task may rise by 1 point, three by 10: (10 + 10) / (1 + 10) = 1.82 places for one."""
+    learner = pdcl.PDCL("linear", memory=100, tolerance=limits)
+    partition = learner.new_core(100).partition
+    assert learner.rules["partition"] == partition == ByRoom(power=power)
+    rooms = [0.01 + 0.05] + [0.10 + 0.05] * 3
+    counts = partition.counts(rooms, 482, [482] * 4)
+    assert counts == ([182, 100, 100, 100] if power == 1 else [252, 77, 77, 76])

@@ -31,7 +31,6 @@ from pdcl.core.tolerances import ToleranceChange
 from pdcl.duality.dual_rules import Capped
 from pdcl.duality.duals import infeasible
 from pdcl.duality.partition_rules import FIVE_POINTS
-from pdcl.duality.tolerance import Rise
 from pdcl.errors import UsageError
 from pdcl.promises.table import Promises
 from pdcl.ranks import Ranks
@@ -153,16 +152,15 @@ class PrimalDual(Alternation):
         return [self._room(k, had) for k, had in enumerate([*before, reached.error])]
 
     def _room(self, task: int, had: float) -> float:
-        """How far a task's error may rise from what it was; 5 points where its limit isn't an error rate.
+        """How far a task's error may rise from what it was, and 5 points; for a task without such a limit, 10 and 5.
 
-        An error rate as such says little of the room that it leaves: nobody knows how hard the task is, since stored
-        samples are learned by heart. 5 points are added, so that a hard task's wider limit isn't taken for a loose one.
+        5 points are added since nobody knows how hard a task is: stored samples are learned by heart. So a hard task's
+        wider limit isn't taken for a loose one, and +10pt, which even replay may use up, not for a wide one.
         """
         limit = self.tolerances.of(task)
         if limit is None or limit.unit != "error" or had != had:
-            return FIVE_POINTS
-        room = limit.of(task, had) - had
-        return room if isinstance(limit, Rise) else room + FIVE_POINTS
+            return 3 * FIVE_POINTS
+        return limit.of(task, had) - had + FIVE_POINTS
 
     def _score(self, data: Source, forward: Forward) -> Callable[[Tensor], Tensor]:
         """Shadow duals. Re-score candidates now: after one pass a shadow dual reflects the loss at first sight."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdcl.duality.limits import Limits, Segment, as_limits
-from pdcl.duality.tolerance import Fixed, PerTask, Relative, Tolerance, as_tolerance, describe
+from pdcl.duality.tolerance import Fixed, PerTask, Relative, Rise, Tolerance, as_tolerance, describe
 from pdcl.errors import UsageError
 
 NO_LIMIT = math.nan
@@ -59,8 +59,16 @@ class Tolerances:
         return any(self.unit(k) == "error" for k in range(len(self) + 1)) or self._rest_in_error()
 
     def _rest_in_error(self) -> bool:
-        known = [] if self.limits is None else [self.limits.rest, *self.limits.tasks.values(), *self.segments.values()]
-        return any(limit is not None and limit.unit == "error" for limit in known)
+        return any(limit is not None and limit.unit == "error" for limit in self._stated())
+
+    @property
+    def rises(self) -> bool:
+        """Whether a limit is stated as points above what a task had."""
+        return any(isinstance(limit, Rise) for limit in self._stated())
+
+    def _stated(self) -> list[Tolerance | None]:
+        limits = self.limits
+        return [] if limits is None else [limits.rest, *limits.tasks.values(), *limits.segments.values()]
 
     def name(self, task: int) -> str:
         return self.names[task] if task < len(self.names) else str(task)
@@ -148,7 +156,12 @@ def read_limits(stated: Any) -> Limits | None:
 
 
 def usual_partition(tolerances: Tolerances) -> str:
-    """Evenly without limits; by the room that error limits leave; by dual where limits are losses (the paper)."""
+    """Evenly without limits; by the room that error limits leave; by dual where limits are losses (the paper).
+
+    With more places n for a task its error falls about as 1/√n, and what it rises by about as 1/n: hence the power.
+    """
     if not tolerances.stated_any:
         return "uniform"
-    return "room" if tolerances.in_error else "affine"
+    if not tolerances.in_error:
+        return "affine"
+    return "room:power=1" if tolerances.rises else "room"

@@ -82,11 +82,11 @@ class ByRoom:
         w_k = q_k^power, at most `most`, where q_k > exp(clear / √(t − 1)); 1 otherwise
 
     A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. An error
-    falls about as 1/√n, hence power 2. Limits may differ because tasks aren't equally hard, so memory moves only where
-    one is clearly stricter, and few others make nothing clear: clear = .85 asks for a factor of 1.8 among three tasks,
-    and of 1.3 among ten. No task gets less because its limit is wide, but for what strict ones get: it may be a hard
-    one. Less room than none counts as none. soft: what rooms must differ by to matter much; errors by chance are of
-    that size.
+    falls about as 1/√n, hence power 2; what it rises by falls about as 1/n, hence 1 where limits are rises. Limits may
+    differ because tasks aren't equally hard, so memory moves only where one is clearly stricter, and few others make
+    nothing clear: clear = .85 asks for a factor of 1.8 among three tasks, and of 1.3 among ten. No task gets less
+    because its limit is wide, but for what strict ones get: it may be a hard one. Less room than none counts as none.
+    soft: what rooms must differ by to matter much; errors by chance are of that size.
     """
 
     power: float = 2.0
