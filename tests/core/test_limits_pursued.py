@@ -147,7 +147,7 @@ def test_a_room_needs_something_to_be_soft_about() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "partition"), [(None, "uniform"), (0.1, "affine"), ("5%", "room"), ("+2pt", "room")]
+    ("limits", "partition"), [(None, "uniform"), (0.1, "affine"), ("5%", "room"), ("+2pt", "room:power=1.0")]
 )
 def test_the_unit_of_limits_chooses_the_partition(limits: Any, partition: str) -> None:
     assert pdcl.PDCL.settled({"tolerance": limits})["partition"] == partition
@@ -184,3 +184,10 @@ def test_shares_follow_errors_by_their_square_and_rises_as_they_are(limits: Any,
     rooms = [0.01 + 0.05] + [0.10 + 0.05] * 3
     counts = partition.counts(rooms, 482, [482] * 4)
     assert counts == ([182, 100, 100, 100] if power == 1 else [253, 77, 76, 76])
+
+
+@pytest.mark.parametrize(("limit", "power"), [("5%", 2.0), ("+2pt", 1.0)])
+def test_a_run_settles_its_options_and_divides_memory_by_the_same_rule(limit: str, power: float) -> None:
+    torch.set_default_dtype(torch.float32)
+    run = pdcl.run("synthetic", "pdcl", memory=100, tolerance=limit, epochs=1, batch=50, network="linear")
+    assert run.learner.core.partition == ByRoom(power=power)

@@ -157,7 +157,7 @@ class PDCL(Rehearsal):
     def settled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         rules = rules_of({**{f.name: f.default for f in fields(cls)}, **options})
         written = [kind for kind in HOMES if isinstance(options.get(kind), str | None)]
-        named = {kind: describe_rule(kind, rules[kind]).partition(":")[0] for kind in written}
+        named = {kind: _without_short_ones(kind, describe_rule(kind, rules[kind])) for kind in written}
         if rules["slack"].from_batches:
             named.pop("estimator", None)
         own = [(name, rules[kind], setting) for name, (kind, setting) in SHORT.items()]
@@ -316,6 +316,14 @@ class PDCL(Rehearsal):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self.core.load_state_dict(state)
+
+
+def _without_short_ones(kind: str, written: str) -> str:
+    """A rule as it is written, without the settings that options of their own are short for."""
+    short = {setting for home, setting in SHORT.values() if home == kind}
+    name, _, rest = written.partition(":")
+    kept = ",".join(each for each in rest.split(",") if each and each.partition("=")[0] not in short)
+    return f"{name}:{kept}" if kept else name
 
 
 def _reference(held: Memory, task: int, unit: str) -> float:
