@@ -233,6 +233,17 @@ def test_what_duals_leave_for_a_new_task_is_their_share_of_the_lagrangian(study)
     assert "| mnist |" not in told
 
 
+def test_a_claim_links_to_the_figure_that_has_its_stream(study, tmp_path) -> None:
+    for method, score in (("er", 0.80), ("pdcl0", 0.82), ("pdcl", 0.83)):
+        study(method, score)
+        study(method, score, stream="tiny_imagenet", preset="small-paper")
+    write_page([study.directory], tmp_path / "paper.md")
+    lines = (tmp_path / "paper.md").read_text().splitlines()
+    for stream, preset in (("mnist", "tamed"), ("tiny_imagenet", "small-paper")):
+        claim = f"| Dual weights improve on fixed ones: pdcl0 over er, accuracy, {stream} |"
+        assert f"[partitioning-{preset}](paper/" in next(line for line in lines if line.startswith(claim))
+
+
 def test_the_second_table_has_the_claims_and_the_commands_of_its_own_parts(study, tmp_path) -> None:
     for method, score in (("er", 0.80), ("pdcl0", 0.82), ("pdcl", 0.83)):
         study(method, score)

@@ -107,7 +107,7 @@ def _shown(path: Path) -> str:
     return str(path) if shown.startswith("..") else shown
 
 
-def _claims(name: str, found: Sequence[tuple[Claim, Finding]], figures: dict[str, str]) -> str:
+def _claims(name: str, found: Sequence[tuple[Claim, Finding]], figures: dict[tuple[str, bool], str]) -> str:
     """A table of claims. Of the second family only those that its parts of the study are about."""
     told = found if name == PRINTED else [each for each in found if each[1].verdict != NOT_RUN]
     counts = Counter(finding.verdict for _, finding in told)
@@ -127,8 +127,8 @@ def equal_part(claim: Claim) -> str:
     return f"{claim.part.removesuffix('-sizes')}-equal"
 
 
-def _line(claim: Claim, finding: Finding, figures: dict[str, str], tested_by: str) -> str:
-    figure = figures.get(claim.figure, "")
+def _line(claim: Claim, finding: Finding, figures: dict[tuple[str, bool], str], tested_by: str) -> str:
+    figure = figures.get((claim.figure, claim.part == "tiny"), "")
     part = f"`pdcl study paper --part {tested_by}`"
     if finding.verdict == NOT_RUN:
         cells = [claim.says, claim.source, "–", "–", "0", NOT_RUN, "", part]
@@ -144,13 +144,14 @@ def _number(value: float) -> str:
     return f"{value:+.2f}".replace("-", MINUS)
 
 
-def _figures(drawn: Drawn, out: Path, presets: Sequence[str]) -> dict[str, str]:
-    """Links by the name that claims call a figure: without the preset."""
-    found: dict[str, str] = {}
-    for path in drawn.paths:
-        for preset in presets:
-            if path.stem.endswith(f"-{preset}"):
-                found[path.stem.removesuffix(f"-{preset}")] = f"[{path.stem}]({out.stem}/{path.name})"
+def _figures(drawn: Drawn, out: Path, presets: Sequence[str]) -> dict[tuple[str, bool], str]:
+    """Links by the name that claims call a figure, without the preset, and whether it is one of the small presets."""
+    found: dict[tuple[str, bool], str] = {}
+    for preset in presets:
+        for path in (each for each in drawn.paths if each.stem.endswith(f"-{preset}")):
+            name = path.stem.removesuffix(f"-{preset}")
+            if not name.endswith("-small"):
+                found.setdefault((name, preset.startswith("small-")), f"[{path.stem}]({out.stem}/{path.name})")
     return found
 
 
