@@ -38,6 +38,9 @@ from pdcl.ranks import Ranks
 # Candidates may be all of a task's data, which may be larger than memory.
 AT_ONCE = 1000
 
+# What a task without a limit is taken to be allowed: ten points more error than it had.
+WITHOUT_LIMIT = 0.1
+
 
 @dataclass(frozen=True)
 class OutOfReach:
@@ -159,7 +162,7 @@ class PrimalDual(Alternation):
         """
         limit = self.tolerances.of(task)
         if limit is None or limit.unit != "error" or had != had:
-            return 3 * FIVE_POINTS
+            return WITHOUT_LIMIT + FIVE_POINTS
         return limit.of(task, had) - had + FIVE_POINTS
 
     def _score(self, data: Source, forward: Forward) -> Callable[[Tensor], Tensor]:
