@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,29 @@ def _kept(run: Path) -> dict[str, float | None] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
-def distance(row: Row) -> float | None:
-    """How far the last partition is from equal shares, in percent of memory."""
-    counts = read_result(row.path)["partitions"][-1:]
-    found = distance_from_uniform(counts[0]) if counts else None
+def past_places(row: Row) -> list[int]:
+    """n_k of past tasks at the end."""
+    counts: list[list[int]] = read_result(row.path)["partitions"][-1:]
+    return counts[0][:-1] if counts else []
+
+
+def past_errors(row: Row) -> list[float]:
+    """Final errors of past tasks."""
+    return [1 - float(each or 0) for each in read_result(row.path)["accuracy"]["class_il"][-1][:-1]]
+
+
+def past_distance(row: Row) -> float | None:
+    """How far the last partition among past tasks is from equal shares, in percent of their places."""
+    places = past_places(row)
+    found = distance_from_uniform(places) if places else None
     return None if found is None else 100 * found
+
+
+def correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Pearson's; None where one of both doesn't vary."""
+    if len(a) != len(b) or len(a) < 2 or min(np.std(a), np.std(b)) == 0:
+        return None
+    return float(np.corrcoef(a, b)[0, 1])
 
 
 def past_dual(row: Row) -> float | None:

@@ -16,11 +16,13 @@ from pdcl.records.tables import MINUS, markdown, sheets
 from pdcl.reports.dossier import read_story
 from pdcl.reports.figures.drawing import Drawn, draw_rows
 from pdcl.reports.figures.grids import STREAMS
-from pdcl.reports.figures.selecting import largest, main_runs, primal_dual
-from pdcl.reports.paper.claims import CLAIMS, Claim
+from pdcl.reports.figures.selecting import main_runs, primal_dual
+from pdcl.reports.paper.claim import Claim
+from pdcl.reports.paper.claims import CLAIMS
 from pdcl.reports.paper.keeping import NAME, keep_runs
 from pdcl.reports.paper.reasons import reasons
-from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs
+from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Finding, Runs
+from pdcl.reports.paper.sizes import by_size
 from pdcl.reports.writing import find
 from pdcl.storage.disk import write_whole
 
@@ -50,6 +52,7 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
             for name in FAMILIES
             if _any_run(judgements[name])
         ),
+        by_size(of_paper(known, FAMILIES[PRINTED])),
         "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(own))),
         _duals(own),
         reasons(of_paper(known, FAMILIES[PRINTED])),
@@ -115,29 +118,35 @@ def _claims(name: str, found: Sequence[tuple[Claim, Finding]], figures: dict[tup
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order)
     presets = ", ".join(f"`{preset}`" for preset in FAMILIES[name])
     lines = [
-        _line(claim, finding, figures, claim.part if name == PRINTED else equal_part(claim)) for claim, finding in told
+        _line(claim, finding, figures, claim.parts if name == PRINTED else equal_parts(claim))
+        for claim, finding in told
     ]
     rest = "" if name == PRINTED else " Other claims are tested with the first presets alone."
     title = f"## Claims, {name}\n\nPresets {presets}: {summary}.{rest}"
     return "\n".join([title, "", HEAD, "|---|---|---:|---:|---:|---|---|---|", *lines])
 
 
-def equal_part(claim: Claim) -> str:
-    """The part that runs a claim's methods with the preset `equal`: at all sizes of memory in one."""
-    return f"{claim.part.removesuffix('-sizes')}-equal"
+def equal_parts(claim: Claim) -> tuple[str, ...]:
+    """The parts that run a claim's methods with the preset `equal`: at all sizes of memory in one."""
+    return tuple(f"{part.removesuffix('-sizes')}-equal" for part in claim.parts)
 
 
-def _line(claim: Claim, finding: Finding, figures: dict[tuple[str, bool], str], tested_by: str) -> str:
+def _line(claim: Claim, finding: Finding, figures: dict[tuple[str, bool], str], tested_by: Sequence[str]) -> str:
     figure = figures.get((claim.figure, claim.part == "tiny"), "")
-    part = f"`pdcl study paper --part {tested_by}`"
+    part = f"`pdcl study paper {' '.join(f'--part {each}' for each in tested_by)}`"
     if finding.verdict == NOT_RUN:
         cells = [claim.says, claim.source, "–", "–", "0", NOT_RUN, "", part]
     else:
         known = not math.isnan(finding.low)
         span = f"{_number(finding.low)} to {_number(finding.high)}" if known else "–"
-        number = f"{_number(finding.number)} {finding.unit}"
+        number = f"{_number(finding.number) if known else _plain(finding.number)} {finding.unit}"
         cells = [claim.says, claim.source, number, span, str(finding.n), f"**{finding.verdict}**", figure, part]
     return "| " + " | ".join(cells) + " |"
+
+
+def _plain(value: float) -> str:
+    """A count as it is; a number of one seed like any other."""
+    return f"{value:.0f}" if float(value).is_integer() else _number(value)
 
 
 def _number(value: float) -> str:
@@ -157,15 +166,13 @@ def _figures(drawn: Drawn, out: Path, presets: Sequence[str]) -> dict[tuple[str,
 
 def _duals(rows: Sequence[Row]) -> str:
     """Final λ and slack of every past task, for the reader who asks why a claim failed."""
-    lines = []
-    for stream, preset in sorted({(row.stream, row.preset) for row in rows}):
-        members = largest(main_runs([row for row in rows if (row.stream, row.preset) == (stream, preset)]))
-        lines += [_dual_line(member) for member in members if primal_dual(member.first)]
+    groups = main_runs(rows)
+    lines = [_dual_line(member) for member in groups if member.first.memory == SIZE and primal_dual(member.first)]
     if not lines:
         return ""
-    head = "| stream | preset | method | memory | λ of past tasks | slack s = L − ε | over ε |"
+    head = "| stream | preset | method | memory | λ of past tasks | λ_t, artificial | slack s = L − ε | over ε |"
     about = "At the end of the last task, means over seeds; *over ε* counts past tasks whose mean slack is above 0."
-    return f"## Duals and slacks\n\n{about}\n\n" + "\n".join([head, "|---|---|---|---:|---|---|---:|", *lines])
+    return f"## Duals and slacks\n\n{about}\n\n" + "\n".join([head, "|---|---|---|---:|---|---:|---|---:|", *lines])
 
 
 def _dual_line(member: Group) -> str:
@@ -173,7 +180,8 @@ def _dual_line(member: Group) -> str:
     duals, slacks = (_means([curve[-1][2] for curve in curves if curve]) for curves in (
         [story.duals.kept() for story in stories], [story.slacks.kept() for story in stories]))  # fmt: skip
     row = member.first
-    cells = [row.stream, row.preset, member.label, str(row.memory), _list(duals), _list(slacks)]
+    # A story has the artificial dual first.
+    cells = [row.stream, row.preset, member.label, str(row.memory), _list(duals[1:]), _list(duals[:1]), _list(slacks)]
     return "| " + " | ".join([*cells, f"{sum(slack > 0 for slack in slacks)} of {len(slacks)}"]) + " |"
 
 

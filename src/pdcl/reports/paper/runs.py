@@ -87,12 +87,12 @@ def no_less(a: BySeed, b: BySeed, margin: float) -> Finding:
     return _finding(found, HELD if found.low > -margin else NOT_HELD if found.high < 0 else UNDECIDED)
 
 
-def within(a: BySeed, b: BySeed, margin: float) -> Finding:
+def within(a: BySeed, b: BySeed, margin: float, unit: str = "points") -> Finding:
     """Held if a and b differ by less than a margin, not held if by more."""
     found = paired_difference(a, b)
     inside = -margin < found.low and found.high < margin
     outside = found.low > margin or found.high < -margin
-    return _finding(found, HELD if inside else NOT_HELD if outside else UNDECIDED)
+    return _finding(found, HELD if inside else NOT_HELD if outside else UNDECIDED, unit)
 
 
 def above(values: BySeed, bound: float, unit: str) -> Finding:

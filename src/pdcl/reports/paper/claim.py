@@ -1,0 +1,24 @@
+"""A claim of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pdcl.reports.paper.runs import Finding, Runs
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says and where, the parts of `pdcl study paper` that test it, and how runs decide."""
+
+    says: str
+    source: str
+    part: str
+    figure: str
+    judge: Callable[[Runs], Finding]
+    also: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.part, *self.also)

@@ -1,0 +1,171 @@
+"""Claims about duals: what they divide, what ε does to them, which samples have large ones, what they are worth."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pdcl.reports.paper import judging
+from pdcl.reports.paper.claim import Claim
+from pdcl.reports.paper.judging import ROBUST, STREAMS
+from pdcl.reports.paper.prices import MORE_STEPS, SETTLED
+
+SWEPT = (("organa", "epsilon"), ("mnist", "epsilon-mnist"))
+
+OF_DUALS: tuple[Claim, ...] = (
+    *(
+        Claim(
+            f"Memory is divided unevenly among past tasks (by more than 5 %), {s}",
+            "Fig. 4 left",
+            s,
+            f"partition-{s}",
+            partial(judging.uneven, s),
+        )
+        for s in STREAMS
+    ),
+    *(
+        Claim(
+            f"Harder tasks get more of memory: places of past tasks go along with their errors under er, {s}",
+            "Sec. 3.2, conclusion",
+            s,
+            f"partition-{s}",
+            partial(judging.harder_hold_more, s),
+        )
+        for s in STREAMS
+    ),
+    *(
+        Claim(f"A loose ε forgets more, {s}", "Fig. 4 centre", p, f"tolerance-{s}", partial(judging.loose_forgets, s))
+        for s, p in SWEPT
+    ),
+    *(
+        Claim(f"A tight ε loses accuracy, {s}", "Fig. 4 centre", p, f"tolerance-{s}", partial(judging.tight_loses, s))
+        for s, p in SWEPT
+    ),
+    *(
+        Claim(
+            f"{word} times the paper's ε changes accuracy by less than 2 points, {s}",
+            "Appendix, details",
+            p,
+            f"tolerance-{s}",
+            partial(judging.insensitive, side, s),
+        )
+        for s, p in SWEPT
+        for side, word in enumerate(("0.3", "3"))
+    ),
+    *(
+        Claim(
+            f"ε = 1.1 m_k works: no worse than the paper's ε, {s}",
+            "Appendix, details",
+            "relative",
+            f"variants-{s}",
+            partial(judging.relative_works, s),
+        )
+        for s in ("mnist", "organa")
+    ),
+    *(
+        Claim(
+            f"λ grows where ε is tight, {s}", "Fig. 4 right", p, f"duals-tolerance-{s}", partial(judging.tight_grows, s)
+        )
+        for s, p in SWEPT
+    ),
+    *(
+        Claim(
+            f"λ vanishes where ε is loose (below a tenth), {s}",
+            "Fig. 4 right",
+            p,
+            f"duals-tolerance-{s}",
+            partial(judging.loose_vanishes, s),
+        )
+        for s, p in SWEPT
+    ),
+    Claim(
+        "α = 0.5 improves on uniform shares (α = 0), speech",
+        "Fig. 2 right",
+        "alpha",
+        "alpha-speech",
+        partial(judging.better_than_alpha, 0.0),
+    ),
+    Claim(
+        "α = 0.5 improves on no least share (α = 1), speech",
+        "Fig. 2 right",
+        "alpha",
+        "alpha-speech",
+        partial(judging.better_than_alpha, 1.0),
+    ),
+    *(
+        Claim(f"BP is no worse than PB, {s}", "ours", "bp", f"variants-{s}", partial(judging.bp_is_no_worse, s))
+        for s in STREAMS
+    ),
+    *(
+        Claim(
+            f"BP improves on a uniform partition: over pdcl0, {s}",
+            "Appendix, BP",
+            "bp",
+            f"variants-{s}",
+            partial(judging.bp_beats_uniform, s),
+        )
+        for s in STREAMS
+    ),
+    *(
+        Claim(f"Large duals lie at class borders, {s}", "Fig. 5", s, f"map-{s}", partial(judging.at_borders, s))
+        for s in STREAMS
+    ),
+    Claim(
+        "Outliers have large duals: wrong labels among the highest tenth",
+        "Sec. 5",
+        "noise",
+        "variants-mnist",
+        judging.outliers_found,
+    ),
+    Claim(
+        "Selection by dual stores outliers: wrong labels in memory, pdcl-s over pdcl",
+        "Sec. 5",
+        "noise",
+        "variants-mnist",
+        partial(judging.outliers_stored, "pdcl-s", {}),
+    ),
+    Claim(
+        "Clipped and mixed selection stores them too: pdcl-s-robust over pdcl",
+        "ours",
+        "noise",
+        "variants-mnist",
+        partial(judging.outliers_stored, "pdcl-s-robust", dict(ROBUST)),
+    ),
+    *(
+        Claim(
+            f"Duals are prices: P(ε + γ) − P(ε) isn't below −λγ, {s}",
+            "Theorem 1",
+            "prices",
+            f"prices-{s}",
+            partial(judging.price_holds, s, MORE_STEPS),
+        )
+        for s in ("mnist", "organa")
+    ),
+    Claim(
+        "Duals that have settled are prices: P(ε + γ) − P(ε) isn't below −λγ, plain SGD and ε = .1, mnist",
+        "Theorem 1",
+        "settled",
+        "prices-mnist",
+        partial(judging.price_holds, "mnist", SETTLED),
+    ),
+    Claim(
+        "A dual that has settled is the slope of P at ε, to within half of λ, mnist",
+        "Theorem 1",
+        "settled",
+        "prices-mnist",
+        judging.price_is_slope,
+    ),
+    Claim(
+        "Prices of a narrow network are worse than those of a wide one",
+        "Sec. 3.1",
+        "capacity",
+        "prices-mnist",
+        judging.wider_is_better,
+    ),
+    Claim(
+        "Prices from a small memory are worse than those from a large one",
+        "Sec. 3.1",
+        "capacity",
+        "prices-mnist",
+        judging.larger_is_better,
+    ),
+)
