@@ -92,6 +92,16 @@ def test_the_page_on_rules_names_every_rule():
     }
 
 
+def test_the_page_on_studies_lists_every_part_of_the_study_of_the_paper():
+    from pdcl.studies import load
+
+    table = read(DOCS / "studies.md").split("`pdcl study paper` is all of the paper in such parts")[1]
+    listed = {
+        part for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for part in re.findall(r"`(.+?)`", cell)
+    }
+    assert {*load("paper").parts} <= listed
+
+
 def test_the_licence_of_every_data_set_is_named():
     from pdcl.streams.catalog import BUILT_IN
 
