@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, hold_back, surviving
+from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, surviving
 from pdcl.core.objective import Objective, no_error_rate
 from pdcl.core.refill import Source, chosen_positions, divided, kept_slots
+from pdcl.core.repeats import hold_back_once
 from pdcl.core.segments import CODES, Segments
 from pdcl.core.sets import Sets, task_sets
 from pdcl.duality.lagrangian import task_means
@@ -97,12 +98,15 @@ class Filling:
             blank[CODES] = self.segments.blank(len(first))
         self.memory.allocate(x=x, y=y, **blank)
 
-    def hold_back(self, data: Source, groups: Tensor | None, limited: bool, generator: Generator) -> HeldBack | None:
-        """Guards and witnesses of a new task; None where it has none."""
+    def hold_back(
+        self, data: Source, groups: Tensor | None, limited: bool, generator: Generator, known: Tensor | None = None
+    ) -> HeldBack | None:
+        """Guards and witnesses of a new task; None where it has none, and memory holds none."""
         wanted = self._allowed(data, limited)
-        if not wanted.guards and not wanted.witnesses:
+        held = len(self.memory) and bool((self.memory["role"] != REPLAY).any())
+        if not wanted.guards and not wanted.witnesses and not held:
             return None
-        return hold_back(len(data), wanted, generator, groups)
+        return hold_back_once(data, wanted, generator, groups, self.memory, known)
 
     def _allowed(self, data: Source, limited: bool) -> Counts:
         """How many guards and witnesses each task may have, the new one with these data included."""

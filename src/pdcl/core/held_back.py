@@ -61,21 +61,37 @@ def allowed(
     return Counts(*found)
 
 
-def hold_back(samples: int, wanted: Counts, generator: Generator, groups: Tensor | None = None) -> HeldBack:
-    """A random choice of guards and witnesses, each at most a tenth of the task; whole groups, where there are any."""
+def hold_back(
+    samples: int, wanted: Counts, generator: Generator, groups: Tensor | None = None, known: Tensor | None = None
+) -> HeldBack:
+    """A random choice of guards and witnesses, each at most a tenth of the task; whole groups, where there are any.
+
+    known: which samples were learned before; none of them is chosen, nor is a group that has one.
+    """
     most = int(MOST_OF_TASK * samples)
     order = torch.randperm(samples, generator=generator)
     if groups is None:
+        free = order if known is None else order[~known[order]]
         guards, witnesses = min(wanted.guards, most), min(wanted.witnesses, most)
-        first = guards + witnesses
-        return HeldBack(order[first:].sort().values, order[:guards], order[guards:first])
+        held = free[: guards + witnesses]
+        return _divided(samples, held, min(guards, len(held)))
     rank = _mixed(groups, generator)
-    sizes = torch.bincount(rank).cumsum(0)
+    barred = torch.bincount(rank) > min(max(wanted.guards, wanted.witnesses), most)
+    if known is not None:
+        barred[rank[known]] = True
+    # Groups that can't be held back come last.
+    rank = barred.long().argsort(stable=True).argsort()[rank]
+    sizes = torch.bincount(rank)[: int((~barred).sum())].cumsum(0)
     taken = _whole_groups(sizes, min(wanted.guards, most))
     end = _whole_groups(sizes, taken + min(wanted.witnesses, most))
     # Group by group in random order: whatever number of first ones survives later, it is a random choice of groups.
-    order = rank.argsort(stable=True)
-    return HeldBack(order[end:].sort().values, order[:taken], order[taken:end])
+    return _divided(samples, rank.argsort(stable=True)[:end], taken)
+
+
+def _divided(samples: int, held: Tensor, guards: int) -> HeldBack:
+    trained = torch.ones(samples, dtype=torch.bool)
+    trained[held] = False
+    return HeldBack(trained.nonzero().flatten(), held[:guards], held[guards:])
 
 
 def cut_short(guard: int | None, witness: int | None, found: HeldBack | None, samples: int) -> str | None:

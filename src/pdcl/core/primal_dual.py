@@ -88,11 +88,15 @@ class PrimalDual(Alternation):
         self.ranks, self.forward_shares = ranks, forward_shares
 
     def hold_back(
-        self, data: Source, generator: torch.Generator, forward: Forward, groups: Tensor | None = None
-    ) -> Tensor | None:
-        """Draw guards and witnesses of a new task: the positions that may be trained on (None: all)."""
+        self, data: Source, generator: torch.Generator, forward: Forward, groups: Tensor | None = None,
+        known: Tensor | None = None,
+    ) -> Tensor | None:  # fmt: skip
+        """Draw guards and witnesses of a new task: the positions that may be trained on (None: all).
+
+        known: which samples were learned before, and so can't be witnesses.
+        """
         self.filling.allocate(data, forward)
-        self.aside = self.filling.hold_back(data, groups, self.tolerances.stated_any, generator)
+        self.aside = self.filling.hold_back(data, groups, self.tolerances.stated_any, generator, known)
         return None if self.aside is None else self.aside.trained
 
     # A task ends.

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from pdcl.core.held_back import cut_short
 from pdcl.core.primal_dual import Ended, PrimalDual
+from pdcl.core.repeats import left_out
 from pdcl.core.report import Report
 from pdcl.core.tolerances import Tolerances, read_limits, usual_partition
 from pdcl.duality.limits import Limits
@@ -220,9 +221,12 @@ class PDCL(Rehearsal):
         self._whole = task
         self.core.filling.choosing = self.between is not None
         data = task.data
-        trained = self.core.hold_back(data, seeded(self.seed, task.index, 3), self.evaluated, data.groups)
-        if (fewer := cut_short(self.guard, self.witness, self.core.aside, len(data))) is not None:
-            self.emit(Warned(task.index, fewer))
+        generator = seeded(self.seed, task.index, 3)
+        trained = self.core.hold_back(data, generator, self.evaluated, data.groups, self.learned_before)
+        aside = self.core.aside
+        for each in (cut_short(self.guard, self.witness, aside, len(data)), left_out(aside, len(data))):
+            if each is not None:
+                self.emit(Warned(task.index, each))
         return task if trained is None else replace(task, data=data.subset(trained))
 
     def begin(self, task: Task, steps: int) -> None:

@@ -29,7 +29,7 @@ from pdcl.networks import eval_mode
 from pdcl.streams.checks import FIRST_BATCH, check_task
 from pdcl.streams.data import Collate, Data, everything, shaped
 from pdcl.streams.encoding import Encoding, Kind, described
-from pdcl.streams.hashes import group_numbers
+from pdcl.streams.hashes import data_hashes, group_numbers
 from pdcl.streams.labels import encode, in_order, labels_in
 from pdcl.streams.samples import Samples, is_dataset, read
 from pdcl.streams.task import Spec, Stream, Task
@@ -83,12 +83,14 @@ def learn(
     with all_or_nothing(learner) as before:
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
+        classes = 0 if learner.spec is None else len(learner.spec.labels)
         task, raw = _task(learner, samples, test, name, kind, transform, grow)
         check_enough(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)
         learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         learner.between = Between(learner.model) if on_violation == FEASIBLE else None
+        learner.learned_before = known_before(learner, raw, classes)
         result = _trained(learner, task, schedule, test is not None, listener)
         if on_violation == FEASIBLE:
             result["candidate"] = learner.take_choice()
@@ -120,8 +122,21 @@ def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, lis
     try:
         history = Loop(learner, stream, schedule, _hearing(heard, listener)).learn(task)
     finally:
-        learner.emit = ignore
+        learner.emit, learner.learned_before = ignore, None
     return _result(learner, task.index, history.class_il[-1], heard)
+
+
+def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:
+    """Which of these samples an earlier task had; None: none that is known of. classes: how many it knew by then.
+
+    An input that comes again with a class that is new was never learned as such.
+    """
+    if not getattr(learner, "tolerance", None) or not raw.in_memory or not len(learner.lineage.samples):
+        return None
+    known = torch.isin(data_hashes(raw, learner.lineage.key), learner.lineage.samples)
+    if prepared(learner).kind == "classification":
+        known &= raw.targets < classes
+    return known if bool(known.any()) else None
 
 
 def adopt(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from torch import Tensor
+
 from pdcl.errors import UsageError
 from pdcl.lifelong import export as exporting
 from pdcl.lifelong import learn as learning
@@ -39,6 +41,8 @@ class Learner(Trainable):
         self.reading = Transform()
         self.backbone_hash: str | None = None
         self.between: Between | None = None
+        # Which samples of the task at hand were learned before: they can show nothing.
+        self.learned_before: Tensor | None = None
         self.chosen: Chosen | None = None
 
     def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:

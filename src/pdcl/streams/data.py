@@ -35,6 +35,8 @@ class Data(ABC):
     groups: Tensor | None = None
     # Whether reading may wait for a disk or a decoder, so that it pays to read ahead.
     slow: bool = False
+    # Whether all inputs lie in memory, so that one more pass over them costs little.
+    in_memory: bool = True
     # Of data that is read from its start: the block that each sample is shuffled within. None: any order is as good.
     blocks: Tensor | None = None
 
@@ -80,6 +82,7 @@ class TensorData(Data):
         self.rows = rows
         self.mapped = mapped
         self.slow = bool(mapped)
+        self.in_memory = not mapped
         self._all_targets = targets
         self._all_groups = groups
         self._all_columns = columns or {}
@@ -121,6 +124,8 @@ class DatasetData(Data):
     inputs; without it they are stacked, sequences of unequal length put end to end. `leaves` is what inputs must be,
     where that is known.
     """
+
+    in_memory = False
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ class ChangedData(Data):
         columns: Columns | None = None,
     ) -> None:
         self.base = base
+        self.in_memory = base.in_memory
         self.change = change
         self.targets = base.targets if targets is None else targets
         self.groups = base.groups
@@ -50,6 +51,7 @@ class JoinedData(Data):
 
     def __init__(self, parts: Sequence[Data], rows: Tensor | None = None) -> None:
         self.parts = list(parts)
+        self.in_memory = all(part.in_memory for part in parts)
         self.starts = torch.tensor([0, *(len(part) for part in parts)]).cumsum(0)
         self.rows = torch.arange(int(self.starts[-1])) if rows is None else rows
         self.targets = cat([part.targets for part in parts])[self.rows]

@@ -1,0 +1,80 @@
+"""Samples that come again. A sample that is held back must not be trained on as another row, in its task or in a later
+one; and one that was trained on before is no guard or witness."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Generator, Tensor
+
+from pdcl.core.held_back import REPLAY, Counts, HeldBack, hold_back
+from pdcl.core.refill import Source
+from pdcl.errors import UsageError
+from pdcl.memory.store import Memory
+from pdcl.streams.hashes import CHUNK, sample_hashes
+from pdcl.trees import Tree
+
+# Hashes are compared and forgotten, so they need no key of their own.
+KEY = bytes(16)
+
+
+def row_hashes(data: Source) -> Tensor | None:
+    """A hash of each input with its target, (n,); None for data in files or a Dataset, which would be read once more.
+
+    The same input with another target is another sample: learning the one doesn't show the other's answer.
+    """
+    if not getattr(data, "in_memory", True):
+        return None
+    parts = [_hashes(*data.fetch(part)) for part in torch.arange(len(data)).split(CHUNK)]
+    return torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
+
+
+def held_hashes(memory: Memory) -> Tensor:
+    """Hashes of stored guards and witnesses; of none, where ranks have divided the inputs among them."""
+    none = torch.zeros(0, dtype=torch.int64)
+    if not len(memory) or "role" not in memory.columns or memory.shards:
+        return none
+    slots = (memory["role"] != REPLAY).nonzero().flatten()
+    return _hashes(memory.read("x", slots), memory.read("y", slots)) if len(slots) else none
+
+
+def _hashes(x: Tree, y: Tree) -> Tensor:
+    return sample_hashes({"x": x, "y": y}, KEY)
+
+
+def hold_back_once(
+    data: Source, wanted: Counts, generator: Generator, groups: Tensor | None, memory: Memory, known: Tensor | None
+) -> HeldBack:
+    """Guards and witnesses of a task, so that none of them is trained on. known: which samples were learned before.
+
+    Copies of what is held back are left out of training. Where there would be more of them than guards and witnesses,
+    samples are held back with all their copies instead, as groups are.
+    """
+    found = hold_back(len(data), wanted, generator, groups, known)
+    hashes = row_hashes(data)
+    if hashes is None:
+        return found
+    if groups is None and _copies(found, hashes).sum() > len(found.guards) + len(found.witnesses):
+        found = hold_back(len(data), wanted, generator, hashes, known)
+    again = _copies(found, hashes) | torch.isin(hashes[found.trained], held_hashes(memory))
+    if len(found.trained) and bool(again.all()):
+        raise UsageError(
+            f"all {len(data)} samples of the task are held back as guards or witnesses of earlier ones; "
+            "there is nothing new to learn"
+        )
+    return replace(found, trained=found.trained[~again])
+
+
+def _copies(found: HeldBack, hashes: Tensor) -> Tensor:
+    """Which of the samples that are trained on look like one that is held back."""
+    return torch.isin(hashes[found.trained], hashes[torch.cat([found.guards, found.witnesses])])
+
+
+def left_out(found: HeldBack | None, samples: int) -> str | None:
+    """A sentence where samples are neither trained on nor held back."""
+    missing = 0 if found is None else samples - len(found.trained) - len(found.guards) - len(found.witnesses)
+    if not missing:
+        return None
+    verb = "sample is a copy" if missing == 1 else "samples are copies"
+    return f"{missing} of {samples} {verb} of guards or witnesses: not trained on"
