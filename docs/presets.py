@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.learners.catalog import method
-from pdcl.learners.pdcl import SHORT
+from pdcl.learners.rule_options import SHORT
 from pdcl.running.options import standing
 from pdcl.running.presets import stream_options, tables
 from pdcl.streams.catalog import find

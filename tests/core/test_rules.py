@@ -17,7 +17,8 @@ from pdcl.duality.rules import describe_rule, register_rule, rule, rule_names, s
 from pdcl.duality.selection_rules import ByDual
 from pdcl.duality.slack_rules import OnMemory
 from pdcl.errors import UsageError
-from pdcl.learners.pdcl import PDCL, SHORT
+from pdcl.learners.pdcl import PDCL
+from pdcl.learners.rule_options import SHORT
 
 
 @pytest.mark.parametrize(

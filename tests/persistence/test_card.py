@@ -36,6 +36,10 @@ def test_a_reference_that_was_moved_is_told_with_both_limits(tmp_path: Any, blob
     learner.rebase("first")
     text = _card(learner, tmp_path)
     assert re.search(r"first was rebased: \+2pt was [\d.]+ % error and is now [\d.]+ % error\.", text)
+    row = next(line for line in text.splitlines() if line.startswith("| first |"))
+    assert "rebased: judged after the next task" in row, (
+        "what was judged against the old limit is not shown as the new one's"
+    )
 
 
 def test_without_limits_the_card_has_none(tmp_path: Any, blobs: Any) -> None:

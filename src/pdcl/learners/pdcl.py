@@ -19,12 +19,13 @@ from pdcl.core.held_back import cut_short
 from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.core.repeats import left_out
 from pdcl.core.report import Report
-from pdcl.core.tolerances import Tolerances, read_limits, usual_partition
+from pdcl.core.tolerances import read_limits
 from pdcl.duality.limits import Limits
 from pdcl.duality.rules import HOMES, describe_rule, rule, settings, stated_settings
 from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
+from pdcl.learners.rule_options import SHORT, rules_of, without_short_ones
 from pdcl.lifelong.feasible import Between
 from pdcl.memory.store import Memory
 from pdcl.ranks import Ranks
@@ -34,25 +35,6 @@ from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJu
 from pdcl.training.learner import Step
 from pdcl.training.stated import in_one_line
 from pdcl.trees import cat
-
-# Options that are short for a setting of a rule: dual_lr=.05 is dual="ascent:lr=.05".
-SHORT = {
-    "dual_lr": ("dual", "lr"),
-    "decay": ("dual", "decay"),
-    "gain": ("dual", "gain"),
-    "slack_samples": ("slack", "samples"),
-    "alpha": ("partition", "alpha"),
-    "current_cap": ("partition", "current_cap"),
-    "minimum": ("partition", "minimum"),
-    "clip": ("selection", "clip"),
-    "uniform_share": ("selection", "uniform_share"),
-    "balance": ("selection", "balance"),
-    "candidates": ("selection", "candidates"),
-    "rescore": ("selection", "rescore"),
-    "drift": ("constrain", "drift"),
-    "soften": ("constrain", "soften"),
-    "drift_tolerance": ("constrain", "drift_tolerance"),
-}
 
 
 @dataclass(eq=False)
@@ -154,11 +136,19 @@ class PDCL(Rehearsal):
         self.rules = rules_of(own)
         self.new_core(1)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "tolerance" and "rules" in vars(self):
+            raise UsageError(
+                f"tolerance={value!r}: limits of a learner are stated when it is made or loaded, "
+                f"pdcl.load(directory, tolerance={value!r}), or for one task, learn(…, tolerance={value!r})"
+            )
+        super().__setattr__(name, value)
+
     @classmethod
     def settled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         rules = rules_of({**{f.name: f.default for f in fields(cls)}, **options})
         written = [kind for kind in HOMES if isinstance(options.get(kind), str | None)]
-        named = {kind: _without_short_ones(kind, describe_rule(kind, rules[kind])) for kind in written}
+        named = {kind: without_short_ones(kind, describe_rule(kind, rules[kind])) for kind in written}
         if rules["slack"].from_batches:
             named.pop("estimator", None)
         own = [(name, rules[kind], setting) for name, (kind, setting) in SHORT.items()]
@@ -322,33 +312,9 @@ class PDCL(Rehearsal):
         self.core.load_state_dict(state)
 
 
-def _without_short_ones(kind: str, written: str) -> str:
-    """A rule as it is written, without the settings that options of their own are short for."""
-    short = {setting for home, setting in SHORT.values() if home == kind}
-    name, _, rest = written.partition(":")
-    kept = ",".join(each for each in rest.split(",") if each and each.partition("=")[0] not in short)
-    return f"{name}:{kept}" if kept else name
-
-
 def _reference(held: Memory, task: int, unit: str) -> float:
     """What a task had at its reference, on the samples by which it is judged: witnesses, else guards, else replayed."""
     own = held["task"] == task
     role = max(held["role"][own].tolist())
     values = held["wrong" if unit == "error" else "reference"][own & (held["role"] == role)]
     return float(values.double().mean())
-
-
-def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The six rules that a learner's options describe, short ones entered."""
-    tolerances = Tolerances(options["tolerance"])
-    usual = {
-        "dual": "capped" if tolerances.in_error else "ascent",
-        "estimator": "dual",
-        "partition": usual_partition(tolerances),
-        "constrain": "loss:drift=0.1,soften=0.6",
-    }
-    found = {kind: rule(kind, usual[kind] if options[kind] is None else options[kind]) for kind in HOMES}
-    for name, (kind, setting) in SHORT.items():
-        if options[name] is not None:
-            found[kind] = replace(found[kind], **{setting: options[name]})
-    return found

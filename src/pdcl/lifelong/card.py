@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pdcl.lifelong.entry import REBASED, newest_promises
+from pdcl.lifelong.entry import REBASED, moved, newest_promises
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -48,12 +48,8 @@ def _tasks(learner: Learner) -> list[str]:
 
 def _changes(learner: Learner) -> list[str]:
     """References that were moved, with the limit before and after."""
-    moved = [(entry["name"], entry["result"]) for entry in learner.lineage.entries if entry["how"] == REBASED]
-    return [
-        f"{name} was rebased: {each['limit']} was {_value(each['old'], each['unit'])} and is now "
-        f"{_value(each['new'], each['unit'])}."
-        for name, each in moved
-    ]
+    found = [entry for entry in learner.lineage.entries if entry["how"] == REBASED]
+    return [f"{entry['name']} was rebased: {moved(entry['result'])}." for entry in found]
 
 
 def _limits(learner: Learner) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pdcl.lifelong.feasible import Chosen
+from pdcl.promises.promise import TASK, Promise
 from pdcl.promises.table import Promises
 
 LEARNED, ADOPTED, REBASED, ROLLED_BACK = "learned", "adopted", "rebased", "rolled back"
@@ -36,6 +38,8 @@ class Entry(dict[str, Any]):
             told.append(f"test score {score:.4g}")
         if candidate := self["result"].get("candidate"):
             told += [said] if (said := Chosen(**{**candidate, "over": tuple(candidate["over"])}).sentence) else []
+        if self["how"] == REBASED:
+            told.append(moved(self["result"]))
         table = self.promises
         return ", ".join(told) + ("" if table is None else f"\n{table}")
 
@@ -46,7 +50,32 @@ def promises_of(entry: Mapping[str, Any]) -> Promises | None:
     return None if found is None else Promises.from_json(found)
 
 
+def moved(result: Mapping[str, Any]) -> str:
+    """The limit before and after a reference was moved.
+
+    >>> moved({"limit": "+2pt", "unit": "error", "old": 0.187, "new": 0.535})
+    '+2pt was 18.7 % error and is now 53.5 % error'
+    """
+    old, new = (f"{100 * value:.1f} % error" if result["unit"] == "error" else f"loss {value:.3g}" for value in
+                (result["old"], result["new"]))  # fmt: skip
+    return f"{result['limit']} was {old} and is now {new}"
+
+
 def newest_promises(entries: Iterable[Mapping[str, Any]]) -> Promises | None:
-    """The table of the last task that is part of the model."""
-    kept = [entry for entry in entries if entry["how"] in (LEARNED, ADOPTED)]
-    return promises_of(kept[-1]) if kept else None
+    """The table of the last task that is part of the model; limits that were rebased since wait for the next one."""
+    entries = list(entries)
+    last = max((place for place, entry in enumerate(entries) if entry["how"] in (LEARNED, ADOPTED)), default=None)
+    table = None if last is None else promises_of(entries[last])
+    if table is None or last is None:
+        return None
+    since = {str(entry["name"]): entry["result"] for entry in entries[last + 1 :] if entry["how"] == REBASED}
+    rows = [_waiting(row, since[row.task]) if row.kind == TASK and row.task in since else row for row in table]
+    return replace(table, rows=tuple(rows))
+
+
+def _waiting(row: Promise, result: Mapping[str, Any]) -> Promise:
+    now = float(result["now"])
+    return replace(
+        row, limit=float(result["new"]), then=now, now=now, low=None, high=None, over=0.0, wants=None, advice=(),
+        verdict="rebased: judged after the next task",
+    )  # fmt: skip

@@ -37,7 +37,7 @@ from pdcl.streams.transform import Transform
 from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
-from pdcl.training.stated import check_columns, check_enough, check_single
+from pdcl.training.stated import check_columns, check_enough, check_kind, own_limit
 from pdcl.trees import Tree, call, logits_of, take, to
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def learn(
 ) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
-    check_single(tolerance)
+    tolerance = own_limit(tolerance, name)
     check_arguments(name, test, transform, grow, listener, audit, audit_share, audit_budget)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
-    check_columns(getattr(learner, "tolerance", None), samples.columns, "the data")
+    check_limits(learner, tolerance, samples, kind)
     chosen = _stated_schedule(learner, epochs, batch)
     aside = None
     if audit is not None:
@@ -126,6 +126,14 @@ def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, lis
     return _result(learner, task.index, history.class_il[-1], heard)
 
 
+def check_limits(learner: Learner, tolerance: Any, samples: Samples, kind: Kind) -> None:
+    """What is stated for the learner and for this task fits the data, before anything is done."""
+    stated = getattr(learner, "tolerance", None)
+    check_columns(stated, samples.columns, "the data")
+    for each in (stated, tolerance):
+        check_kind(each, kind if learner.spec is None else learner.spec.kind)
+
+
 def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:
     """Which of these samples an earlier task had; None: none that is known of. classes: how many it knew by then.
 
@@ -158,8 +166,8 @@ def adopt(
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
-    check_single(tolerance)
-    check_columns(getattr(learner, "tolerance", None), samples.columns, "the data")
+    tolerance = own_limit(tolerance, name)
+    check_limits(learner, tolerance, samples, kind)
     with all_or_nothing(learner) as before:
         if learner.spec is None:
             _prepare(learner, samples, kind, transform, labels)

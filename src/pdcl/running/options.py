@@ -19,7 +19,7 @@ from pdcl.running.auto import auto
 from pdcl.running.presets import layers, tables
 from pdcl.streams.task import Stream
 from pdcl.training.schedule import Schedule
-from pdcl.training.stated import check_against, in_one_line
+from pdcl.training.stated import check_against, check_kind, in_one_line
 
 
 @dataclass
@@ -98,6 +98,7 @@ def resolve(
     options.put(user, "user")
     _judge_what_users_state(options)
     check_against(options.values.get("tolerance"), stream.tasks)
+    check_kind(options.values.get("tolerance"), stream.spec.kind)
     _leave_out(options, kind)
     options.settle(kind.settled(options.values))
     return options

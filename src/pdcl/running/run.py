@@ -29,7 +29,7 @@ from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
 from pdcl.training.events import Listener
 from pdcl.training.schedule import Schedule
-from pdcl.training.stated import check_against
+from pdcl.training.stated import check_against, check_kind
 
 _SCHEDULE = tuple(f.name for f in fields(Schedule))
 
@@ -135,6 +135,7 @@ def _given(learner: Learner, stream: Stream, preset: str | None, options: Mappin
     resolved.put({name: getattr(learner, name) for name in own}, "user")
     resolved.settle(type(learner).settled(resolved.values))
     check_against(resolved.values.get("tolerance"), stream.tasks)
+    check_kind(resolved.values.get("tolerance"), stream.spec.kind)
     return entry, resolved
 
 

@@ -32,13 +32,37 @@ def check_enough(tolerance: Any, tasks: int) -> None:
         )
 
 
-def check_single(tolerance: Any) -> None:
-    """Raise UsageError unless it is None or one limit, for one task."""
+def own_limit(tolerance: Any, name: str | None) -> Any:
+    """The limit of the task called `name`, which is all that `tolerance` may state: one limit, or {name: limit}."""
     limits = read_limits(tolerance)
     if limits is None:
-        return
-    if limits.tasks or limits.segments or limits.new is not None or isinstance(limits.rest, PerTask):
+        return None
+    if limits.new is not None and not limits.tasks and limits.rest is None and not limits.segments:
+        raise UsageError(
+            f"tolerance={tolerance!r} says what new tasks must reach; state it once for all of them, where the learner "
+            'is made: PDCL(…, tolerance={"new": "10%"})'
+        )
+    if limits.segments or limits.new is not None or isinstance(limits.rest, PerTask) or len(limits.tasks) > 1:
         raise UsageError(f"tolerance={tolerance!r} states several limits; this task takes one, such as +2pt or 5%")
+    if not limits.tasks:
+        return tolerance
+    if limits.rest is not None or name is None or name not in limits.tasks:
+        said = "has no name" if name is None else f"is called {name!r}"
+        raise UsageError(f"tolerance={tolerance!r} names another task, and this one {said}; give its own limit alone")
+    return limits.tasks[name]
+
+
+def check_kind(tolerance: Any, kind: str) -> None:
+    """Raise UsageError for an error rate where targets are numbers."""
+    limits = read_limits(tolerance)
+    if limits is None or kind != "regression":
+        return
+    stated = (*limits.tasks.values(), *limits.segments.values(), limits.rest, limits.new)
+    if any(each is not None and each.unit == "error" for each in stated):
+        raise UsageError(
+            f"tolerance={tolerance!r} is an error rate, and regression has none; state a loss (0.05), or a multiple of "
+            "the loss that a task reached (1.1x)"
+        )
 
 
 def check_columns(tolerance: Any, columns: Iterable[str], where: str) -> None:
