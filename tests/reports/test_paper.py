@@ -259,11 +259,14 @@ def test_the_second_table_has_the_claims_and_the_commands_of_its_own_parts(study
     assert parts <= {*load("paper").parts}, "every command names a part that there is"
 
 
-def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path) -> None:
+def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path, fake_run, monkeypatch) -> None:
     study("er", 0.80)
     study("pdcl", 0.83)
-    for path in study("pdcl-s", 0.7):
-        with_snapshot(path)
+    with monkeypatch.context() as patched:
+        per_sample = {**fake_run.config["options"], "level": {"value": "sample", "source": "method"}}
+        patched.setattr(fake_run, "config", {**fake_run.config, "options": per_sample})
+        for path in study("pdcl-s", 0.7):
+            with_snapshot(path)
     for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
         left_by_whatif(path, (0.1, 1.0, 0.5, 0.1))
     pages = [tmp_path / name / "paper.md" for name in ("first", "second")]

@@ -14,13 +14,14 @@ from pdcl.errors import UsageError
 from pdcl.records import Group, Row
 from pdcl.records.tables import MINUS, markdown, sheets
 from pdcl.reports.dossier import read_story
-from pdcl.reports.figures.drawing import Drawn, draw_rows
+from pdcl.reports.figures.drawing import Wanted, draw_rows
+from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.figures.grids import STREAMS
 from pdcl.reports.figures.selecting import largest, main_runs, primal_dual
 from pdcl.reports.paper.claims import CLAIMS, Claim
 from pdcl.reports.paper.keeping import NAME, keep_runs
 from pdcl.reports.paper.reasons import reasons
-from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs
+from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Finding, Runs
 from pdcl.reports.writing import find
 from pdcl.storage.disk import write_whole
 
@@ -40,7 +41,7 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
         raise UsageError(f"no finished run of `pdcl study paper` in {where}; make some: pdcl study paper --part mnist")
     # Variants of a method, and runs with wrong labels, answer single questions; they stand under `Reasons`.
     own = [row for row in known if row.label == row.method and "stream.noise" not in row.options]
-    drawn = draw_rows(own, out.parent / out.stem, FORMATS)
+    drawn = draw_rows(own, out.parent / out.stem, FORMATS, Wanted(SIZE, sample_duals=True))
     drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
     judgements = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
     sections = [
