@@ -11,9 +11,9 @@ from pdcl.reports.figures.grids import STREAMS
 from pdcl.reports.figures.style import ordered
 
 BARS = "Bars: 95 % intervals over seeds."
-ABOUT = """Where a point is a mean over seeds, its bar is Student's 95 % interval; with fewer than three seeds there is no
-bar, and small dashes are the single runs. An arrow at the edge of a panel says that a bar goes on beyond it. Methods far
-behind all others are named in a corner instead of drawn."""
+ABOUT = """Where a point is a mean over seeds, its bar is Student's 95 % interval; with fewer than three seeds there is
+no bar, and small dashes are the single runs. An arrow at the edge of a panel says that a bar goes on beyond it. Methods
+far behind all others are named in a corner instead of drawn."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,16 @@ KINDS = {
     "duals": Kind(
         "λ over time",
         "none; Fig. 4 right is nearest",
-        "A line for each past task; grey lines: a new task begins, and λ starts anew. One run.",
+        "A line for each past task; grey lines: a new task begins. One run.",
     ),
     "alpha": Kind("Accuracy and forgetting against α", "Fig. 2 right", f"α = 0: equal shares of memory. {BARS}"),
     "prices": Kind(
         "What another tolerance of the first task changes",
         "Fig. 2 left, Theorem 1",
-        "P(ε + γ) − P(ε): change of the last task's loss when it is solved again with ε + γ. Theorem 1 says that points "
-        "lie above −λγ, up to a small ω|γ|. *Settled*: plain SGD at .1 and ε = .1. Points: means over seeds. "
-        f"{BARS} Grey band: −λγ from the least to the largest λ of the seeds.",
+        "P(ε + γ) − P(ε): change of the last task's loss when it is solved again with ε + γ. Theorem 1 says that "
+        "points lie above −λγ, up to a small ω|γ|. *As printed*, but for 240 dual steps a task; *settled*: plain SGD "
+        f"at .1 and ε = .1 too. Points: means over seeds. {BARS} Of fewer than three runs, bars are two standard errors "
+        "over solutions of one problem. Grey band: −λγ from the least to the largest λ of the seeds.",
     ),
     "variants": Kind(
         "Changed forms of the methods beside the printed ones",
@@ -74,15 +75,15 @@ KINDS = {
     "map": Kind(
         "Where large duals lie",
         "Fig. 5",
-        "t-SNE of the network's features of up to 250 stored samples; the larger a marker, the larger the sample's dual. "
-        "At a border: one of a sample's ten nearest stored samples has another class. One run.",
+        "t-SNE of the network's features of up to 250 stored samples; the larger a marker, the larger the dual of "
+        "its sample. At a border: one of a sample's ten nearest stored samples has another class. One run.",
     ),
     "accuracy-memory": Kind("Accuracy against memory", "Fig. 6 top", BARS),
     "forgetting-memory": Kind("Forgetting against memory", "Fig. 6 bottom", BARS),
     "zeta": Kind(
         "ζ(n) = √(ln n / n)",
         "Fig. 7, appendix",
-        "What n samples leave uncertain; convex where shaded. No run is in it.",
+        "What n samples leave uncertain; convex where shaded.",
     ),
 }
 
@@ -90,9 +91,8 @@ KINDS = {
 def caption(name: str, shown: Shown) -> str:
     """`**name.** Title (paper: Fig. 3). Which runs. How to read it.`"""
     kind, runs = KINDS[shown.kind], facts(shown.rows)
-    return " ".join(
-        filter(None, [f"**{name}.** {kind.title} (paper: {kind.source}).", runs and f"{runs}.", kind.detail])
-    )
+    title = f"**{name}.** {kind.title} (paper: {kind.source})."
+    return " ".join([title, *([f"{runs}."] if runs else []), kind.detail])
 
 
 def alternative(shown: Shown) -> str:

@@ -29,8 +29,8 @@ def draw_answers(drawn: Drawn, rows: Sequence[Row]) -> None:
 def gallery(drawn: Drawn, out: Path, families: Families) -> str:
     """Every picture with its caption: one family of presets after the other, in the order of `KINDS`."""
     parts = ["## Figures", ABOUT]
-    for title, presets in {**families, "without runs": ()}.items():
-        shown = {name: each for name, each in drawn.shown.items() if _preset(each) in presets or _fits(each, presets)}
+    for title, presets in {**families, "without runs": (None,)}.items():
+        shown = {name: each for name, each in drawn.shown.items() if _preset(each) in presets}
         if shown:
             parts.append(f"### Figures, {title}")
         for name in sorted(shown, key=lambda each: _place(each, shown[each])):
@@ -40,11 +40,6 @@ def gallery(drawn: Drawn, out: Path, families: Families) -> str:
 
 def _preset(shown: Shown) -> str | None:
     return shown.rows[0].preset if shown.rows else None
-
-
-def _fits(shown: Shown, presets: Sequence[str]) -> bool:
-    """Figures without runs come last, under presets that are none."""
-    return not shown.rows and not presets
 
 
 def _place(name: str, shown: Shown) -> tuple[int, int, str]:

@@ -51,7 +51,10 @@ def _pair(runs: Runs, stream: str, label: str, options: dict[str, Any]) -> Pair:
 
 def variants(found: Mapping[str, Pair]) -> Any:
     """Mean accuracy of each form, one below the other; those with wrong labels as open squares."""
-    kinds = {"right labels": ("clean", "o", COLOURS[0]), f"{NOISE:.0%} wrong labels": ("noisy", "s", COLOURS[1])}
+    kinds = {
+        "right labels": ("clean", "o", COLOURS[0]),
+        f"{100 * NOISE:.0f} % wrong labels": ("noisy", "s", COLOURS[1]),
+    }
     kinds = {name: each for name, each in kinds.items() if any(getattr(pair, each[0]) for pair in found.values())}
     with figure(width=1.3, height=0.35 + 0.085 * len(found)) as (made, axes):
         for shift, (kind, (name, marker, colour)) in zip((0.0, 0.3), kinds.items(), strict=False):
