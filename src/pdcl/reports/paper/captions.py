@@ -64,8 +64,8 @@ KINDS = {
         "Fig. 2 left, Theorem 1",
         "P(ε + γ) − P(ε): change of the last task's loss when it is solved again with ε + γ. Theorem 1 says that "
         "points lie above −λγ, up to a small ω|γ|. *As printed*, but for 240 dual steps a task; *settled*: plain SGD "
-        f"at .1 and ε = .1 too. Points: means over seeds. {BARS} Of fewer than three runs, bars are two standard errors "
-        "over solutions of one problem. Grey band: −λγ from the least to the largest λ of the seeds.",
+        f"at .1 and ε = .1 too. Points: means over seeds. {BARS} Of fewer than three runs, bars are two standard "
+        "errors over solutions of one problem. Grey band: −λγ from the least to the largest λ of the seeds.",
     ),
     "variants": Kind(
         "Changed forms of the methods beside the printed ones",
