@@ -1,20 +1,27 @@
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from pdcl.cli import figures as command_line
 from pdcl.errors import UsageError
 from pdcl.records import scan
+from pdcl.reports.borders import Borders
+from pdcl.reports.dossier import read_story
 from pdcl.reports.figures import style
-from pdcl.reports.figures.drawing import draw
+from pdcl.reports.figures.drawing import Wanted, draw, draw_rows
+from pdcl.reports.figures.duals import duals, has_curves, priced, single_duals, tight_usual_loose
 from pdcl.reports.figures.limits import far_behind, limit
-from pdcl.reports.figures.runs import partition, tight_right_loose, zeta
+from pdcl.reports.figures.mapping import samples_map
+from pdcl.reports.figures.runs import partition, zeta
 from pdcl.reports.figures.selecting import main_runs, partitioned_by_dual
 from pdcl.reports.figures.style import save
 from pdcl.reports.figures.sweeps import amount, of_shared_seeds, varied, versus_memory
+from pdcl.reports.maps import Map
 
 PLOTS = (
     "zeta",
@@ -67,12 +74,141 @@ def test_ablations_stay_out_of_sweeps(tmp_path, fake_run):
     ]  # fmt: skip
 
 
-def test_the_right_tolerance_is_the_most_accurate_one(tmp_path, fake_run):
-    for value, accuracy in ((0.001, 0.5), (0.01, 0.6), (0.1, 0.9), (1.0, 0.4)):
+def test_a_tight_and_a_loose_tolerance_stand_beside_the_presets_own(tmp_path, fake_run, monkeypatch):
+    monkeypatch.setattr(
+        fake_run, "config", {**fake_run.config, "options": {"tolerance": {"value": 0.05, "source": "preset"}}}
+    )
+    for value, accuracy in ((0.001, 0.9), (0.01, 0.8), (0.1, 0.7), (1.0, 0.4)):
         fake_run(tmp_path, accuracy, options={"tolerance": value})
+    given = varied(scan(tmp_path), "tolerance")[0]
+    assert tight_usual_loose(given) == {0.001: "tight", 0.01: "between", 1.0: "loose"}, "none is the preset's"
+    fake_run(tmp_path, 0.6)
     line = varied(scan(tmp_path), "tolerance")[0]
-    assert tight_right_loose(line) == {0.001: "tight", 0.1: "right", 1.0: "loose"}
-    assert tight_right_loose({0.001: line[0.001], 1.0: line[1.0]}) == {0.001: "tight and right", 1.0: "loose"}
+    assert tight_usual_loose(line) == {0.001: "tight", 0.05: "the preset's", 1.0: "loose"}
+    at_the_end = {value: line[value] for value in (0.001, 0.05)}
+    assert tight_usual_loose(at_the_end) == {0.001: "tight", 0.05: "loose, the preset's"}
+
+
+def with_duals(path, *heights: float, steps: int = 6) -> None:
+    """Events of a run in which λ of the first task rises to this height."""
+    events: list[dict[str, object]] = []
+    for task in range(1 + len(heights)):
+        events.append(
+            {"event": "task_began", "task": task, "name": str(task), "samples": 9, "steps": steps, "classes": []}
+        )
+        for step in range(steps if task else 0):
+            dual = heights[task - 1] * (step + 1) / steps
+            moved = {"task": task, "step": step, "duals": [dual] * task, "slacks": [0.1] * task, "current": 1.0}
+            events.append({"event": "duals_moved", "tolerances": [0.1] * task, **moved})
+    (path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
+
+
+def test_panels_of_tolerances_share_one_axis_and_name_the_seed(tmp_path, fake_run):
+    for value, height in ((0.001, 2.0), (0.05, 1.0), (1.0, 0.01)):
+        with_duals(fake_run(tmp_path, seed=3, options={"tolerance": value}), height)
+    line = varied(scan(tmp_path), "tolerance")[0]
+    made = duals(line, {value: read_story(member.first.path) for value, member in line.items()})
+    assert len({axes.get_ylim() for axes in made.axes}) == 1, "a loose λ must not look like a tight one"
+    assert [axes.get_title() for axes in made.axes] == ["tight: ε = 0.001", "between: ε = 0.05", "loose: ε = 1"]
+    assert made._suptitle.get_text() == "pdcl, memory 100, seed 3"
+    assert [text.get_text() for text in made.legends[0].get_texts()] == ["task 1"]
+
+
+def test_duals_are_drawn_of_the_largest_run_that_divides_memory_by_them(tmp_path, fake_run):
+    fake_run(tmp_path, memory=2000, method="er")
+    fake_run(tmp_path, memory=2000, method="pdcl0", options={"partition": "uniform"})
+    assert priced(main_runs(scan(tmp_path)), None).first.method == "pdcl0", "any primal-dual one where none divides"
+    for memory in (100, 500, 1000):
+        fake_run(tmp_path, memory=memory, method="pdcl", options={"partition": "affine"})
+    found = main_runs(scan(tmp_path))
+    assert priced(found, None).first.memory == 1000
+    assert (priced(found, 500).first.method, priced(found, 500).first.memory) == ("pdcl", 500)
+
+
+def test_duals_with_one_step_of_a_task_are_no_curve_and_the_figure_says_so(tmp_path, fake_run):
+    path = fake_run(tmp_path / "runs")
+    with_duals(path, 1.0, 1.0, steps=1)
+    assert not has_curves(read_story(path))
+    drawn = draw([tmp_path / "runs"], tmp_path / "out", ["svg"])
+    assert drawn.skipped["duals-digits"] == "pdcl, memory 100, seed 0: of some task fewer than 2 dual steps were kept"
+    with_duals(path, 1.0, 1.0)
+    drawn = draw([tmp_path / "runs"], tmp_path / "out", ["svg"])
+    assert (tmp_path / "out" / "duals-digits.svg") in drawn.paths
+    assert drawn.priced == {path}
+
+
+def test_a_legend_of_duals_lies_beside_the_curves(tmp_path, fake_run):
+    with_duals(path := fake_run(tmp_path), *([3.0] * 9))
+    made = single_duals(read_story(path))
+    made.canvas.draw()
+    (legend,), (axes,) = made.legends, made.axes
+    assert axes.get_window_extent().x1 < legend.get_window_extent().x0
+
+
+def test_figures_of_one_size_show_the_memory_that_is_asked_for(tmp_path, fake_run):
+    for memory in (100, 500, 1000):
+        fake_run(tmp_path / "runs", memory=memory, options={"partition": "affine"})
+    rows = scan(tmp_path / "runs")
+    for asked, shown in ((None, 1000), (500, 500), (300, 1000)):
+        drawn = draw_rows(rows, tmp_path / "out", ["svg"], Wanted(asked))
+        for kind in ("partition", "distance"):
+            assert {row.memory for row in drawn.shown[f"{kind}-digits"].rows} == {shown}
+
+
+def test_ten_tasks_are_told_apart_in_a_partition():
+    made = partition([[10] * (k + 1) for k in range(10)], [str(k) for k in range(10)])
+    made.canvas.draw()
+    looks = {(box[0].get_facecolor(), box[0].get_hatch()) for box in made.axes[0].containers}
+    assert len(looks) == 10
+    ticks = [tick.get_window_extent() for tick in made.axes[0].get_xticklabels()]
+    assert all(left.x1 + 3 < right.x0 for left, right in pairwise(ticks)), "9 and 10 must not read 910"
+
+
+def a_map(tasks: int, classes: int, borders: Borders | None = None) -> Map:
+    """Samples of every class, with duals that differ, the first one's the largest."""
+    labels = [k for k in range(tasks * classes) for _ in range(3)]
+    count = len(labels)
+    place = {"x": [float(k) for k in range(count)], "y": [float(k % 7) for k in range(count)]}
+    dual = [float(count - k) for k in range(count)]
+    points = {**place, "label": labels, "task": [k // classes for k in labels], "dual": dual, "of": count}
+    return Map(points, borders)
+
+
+def test_a_maps_legend_names_every_marker_in_one_size():
+    made = samples_map(a_map(5, 2), ["a, b", "c, d", "e, f", "g, h", "i, j"], list("abcdefghij"))
+    (legend,) = made.legends
+    assert [text.get_text() for text in legend.get_texts()] == list("abcdefghij")
+    assert len({handle.get_markersize() for handle in legend.legend_handles}) == 1
+    assert len({(handle.get_color(), handle.get_marker()) for handle in legend.legend_handles}) == 10
+
+
+def test_a_map_of_many_classes_has_a_marker_per_task_and_no_text_is_cut_off():
+    made = samples_map(a_map(10, 4, Borders(1.0, 0.93)), [f"long name of task {k}, and more of it" for k in range(10)])
+    made.canvas.draw()
+    (legend,) = made.legends
+    assert len({(handle.get_color(), handle.get_marker()) for handle in legend.legend_handles}) == 10
+    text = made._supxlabel.get_window_extent()
+    assert text.x0 > 0
+    assert text.x1 < made.bbox.x1
+
+
+def test_a_map_can_be_asked_for_a_dual_per_sample(tmp_path, fake_run):
+    path = fake_run(tmp_path / "runs")
+    (path / "map.json").write_text(json.dumps(a_map(2, 2).as_json()))
+    rows = scan(tmp_path / "runs")
+    assert "map-digits" in draw_rows(rows, tmp_path / "out", ["svg"]).shown
+    drawn = draw_rows(rows, tmp_path / "out", ["svg"], Wanted(sample_duals=True))
+    assert drawn.skipped["map-digits"].startswith("no run with a dual for every sample")
+
+
+def test_an_interval_that_leaves_the_panel_ends_in_an_arrow(tmp_path, fake_run):
+    for seed, accuracy in enumerate((0.70, 0.80, 0.90)):
+        fake_run(tmp_path, accuracy, seed=seed, method="er", label="er")
+        fake_run(tmp_path, 0.80 + seed / 1000, seed=seed)
+    axes = versus_memory(main_runs(scan(tmp_path)), "accuracy").axes[0]
+    marked = {(line.get_marker(), float(line.get_ydata()[0])) for line in axes.lines if line.get_marker() in "^v"}
+    low, high = axes.get_ylim()
+    assert marked == {("v", low), ("^", high)}, "er: 80 ± 25 points; pdcl's interval fits"
 
 
 def test_two_seeds_never_blow_up_an_axis(tmp_path, fake_run):

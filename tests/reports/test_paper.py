@@ -12,10 +12,14 @@ from safetensors.numpy import save_file
 
 from pdcl.cli import paper as command_line
 from pdcl.errors import UsageError
+from pdcl.metrics import interval
 from pdcl.records import checksum, scan
 from pdcl.records.packing import unpack
+from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.paper.claims import CLAIMS
+from pdcl.reports.paper.gallery import draw_answers
 from pdcl.reports.paper.page import of_paper, write_page
+from pdcl.reports.paper.price_figure import price_panels
 from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs, more, no_less, no_more, within
 from pdcl.studies import load
@@ -310,6 +314,78 @@ def test_differences_at_other_sizes_of_memory_have_a_table(study, tmp_path) -> N
     assert "speech" not in table
 
 
+def test_every_picture_has_a_caption_and_those_of_printed_presets_come_first(study, tmp_path) -> None:
+    study("er", 0.80)
+    study("pdcl", 0.83)
+    study("pdcl", 0.85, memory=2000)
+    study("pdcl", 0.93, preset="equal")
+    write_page([study.directory], tmp_path / "paper.md")
+    text = (tmp_path / "paper.md").read_text().partition("## Figures")[2]
+    drawn = {path.stem for path in (tmp_path / "paper").glob("*.png")}
+    names = [line.split(".** ")[0].removeprefix("**") for line in text.splitlines() if line.startswith("**")]
+    assert {*names} == drawn
+    assert len(names) == len(drawn)
+    ends = [name.rpartition("-")[2] for name in names]
+    assert ends == sorted(ends, key=["tamed", "equal", "zeta"].index)
+    told = next(line for line in text.splitlines() if line.startswith("**partition-mnist-tamed.** "))
+    assert "(paper: Fig. 4 left). mnist; preset `tamed`; pdcl; memory 500; seed 0." in told
+    assert "mnist; preset `tamed`; er, pdcl; memory 500, 2000; 4 seeds. Bars: 95 % intervals" in text
+    assert "![How memory is divided: mnist; preset tamed; pdcl; memory 500; seed 0](paper/partition-mnist-tamed" in text
+
+
+def test_what_was_not_drawn_for_one_reason_stands_on_one_line(study, tmp_path) -> None:
+    study("er", 0.80)
+    study("er", 0.80, preset="equal")
+    write_page([study.directory], tmp_path / "paper.md")
+    lines = (tmp_path / "paper.md").read_text().partition("Not drawn:")[2].splitlines()
+    assert "- duals-mnist-equal, duals-mnist-tamed: no primal-dual method was run" in lines
+    reasons_given = [line.partition(": ")[2] for line in lines if line.startswith("- ")]
+    assert len(reasons_given) == len({*reasons_given})
+
+
+def drawn_answers(study, tmp_path) -> Drawn:
+    drawn = Drawn(tmp_path, ("svg",))
+    draw_answers(drawn, of_paper(scan(study.directory), ("tamed",)))
+    return drawn
+
+
+def test_prices_are_drawn_beside_their_line_with_intervals_over_seeds(study, tmp_path) -> None:
+    for seed, path in enumerate(study("pdcl0", 0.9, options={"dual_steps": 240})):
+        left_by_whatif(path, (0.1, -0.01 + 0.002 * (-1) ** seed, -0.02, 0.001), (0.2, -0.03, -0.04, 0.001))
+    assert drawn_answers(study, tmp_path).shown["prices-mnist-tamed"].rows
+    rows = list(Runs(scan(study.directory)).find("mnist", "pdcl0", 500, dual_steps=240).values())
+    (axes,) = price_panels({"as printed": rows}).axes
+    line = next(each for each in axes.lines if each.get_label().startswith("−λγ"))
+    assert [*line.get_xdata(), *line.get_ydata()] == pytest.approx([0.0, 0.2, 0.0, -0.04]), "λ = 0.2"
+    points, _, (bars,) = axes.containers[0].lines
+    assert points.get_xydata() == pytest.approx(np.array([[0.1, -0.01], [0.2, -0.03]]))
+    low, high = (end[1] for end in bars.get_segments()[0])
+    assert (high - low) / 2 == pytest.approx(interval([-0.008, -0.012, -0.008, -0.012])[1])
+
+
+def test_prices_without_noise_are_not_drawn_and_the_page_says_why(study, tmp_path) -> None:
+    for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
+        left_by_whatif(path, (0.1, -1.0, -0.02, None))
+    assert "several solutions a point" in drawn_answers(study, tmp_path).skipped["prices-mnist-tamed"]
+
+
+def test_changed_forms_stand_below_the_printed_ones_with_wrong_labels_beside_right_ones(study, tmp_path) -> None:
+    study("er", 0.80, 0.0)
+    study("pdcl", 0.83, 0.0)
+    assert drawn_answers(study, tmp_path).skipped["variants-mnist-tamed"] == "no changed form of a method was run"
+    study("er", 0.60, 0.0, stream_options={"noise": 0.1})
+    study("pdcl", 0.84, 0.0, options={"partition": "generalization"})
+    study("pdcl", 0.85, 0.0, options={"start": 1.0})
+    study("pdcl", 0.10, 0.0, options={"tolerance": 0.5})
+    study("pdcl-s", 0.70, 0.0, label="pdcl-s-clipped", options={"clip": 0.9})
+    drawn = drawn_answers(study, tmp_path)
+    assert len(drawn.shown["variants-mnist-tamed"].rows) == 6 * len(SEEDS), "a sweep over ε has its own figure"
+    text = (tmp_path / "variants-mnist-tamed.svg").read_text()
+    order = [f">{name}<" for name in ("er", "pdcl", "pdcl, BP", "pdcl, λ from 1", "pdcl-s-clipped")]
+    assert [text.index(name) for name in order] == sorted(text.index(name) for name in order)
+    assert "10 % wrong labels" in text
+
+
 def test_a_method_that_learns_little_is_shown_to_have_little_to_forget(study) -> None:
     for method in ("er", "pdcl"):
         study(method, 0.8)
@@ -355,11 +431,14 @@ def test_the_second_table_has_the_claims_and_the_commands_of_its_own_parts(study
     assert parts <= {*load("paper").parts}, "every command names a part that there is"
 
 
-def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path) -> None:
+def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path, fake_run, monkeypatch) -> None:
     study("er", 0.80)
     study("pdcl", 0.83)
-    for path in study("pdcl-s", 0.7):
-        with_snapshot(path)
+    with monkeypatch.context() as patched:
+        per_sample = {**fake_run.config["options"], "level": {"value": "sample", "source": "method"}}
+        patched.setattr(fake_run, "config", {**fake_run.config, "options": per_sample})
+        for path in study("pdcl-s", 0.7):
+            with_snapshot(path)
     for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
         left_by_whatif(path, (0.1, 1.0, 0.5, 0.1))
     pages = [tmp_path / name / "paper.md" for name in ("first", "second")]

@@ -32,6 +32,19 @@ def limit(axes: Any, lines: Mapping[str, Sequence[float]], metric: str) -> None:
         )  # fmt: skip
 
 
+def mark_cut_off(axes: Any) -> None:
+    """A small arrow at the edge of the panel for each interval that goes on beyond it."""
+    low, high = axes.get_ylim()
+    for box in axes.containers:
+        line, _, bars = box.lines
+        for (x, mean), segment in zip(line.get_xydata(), bars[0].get_segments() if bars else (), strict=False):
+            ends = [value for _, value in segment]
+            # Of a mean that is itself outside the note says where it is.
+            for edge, marker, beyond in ((low, "v", min(ends) < low), (high, "^", max(ends) > high)):
+                if beyond and low <= mean <= high:
+                    axes.plot([x], [edge], marker, color=line.get_color(), markersize=4.5, clip_on=False, zorder=4)
+
+
 def _span(values: Sequence[float]) -> str:
     ends = list(dict.fromkeys(f"{value:.0f}" for value in (min(values), max(values))))
     return "–".join(ends)

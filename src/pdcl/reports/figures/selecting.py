@@ -43,6 +43,12 @@ def largest(groups: Iterable[Group]) -> list[Group]:
     return [member for member in held if member.first.memory == most]
 
 
+def of_memory(groups: Iterable[Group], memory: int | None) -> list[Group]:
+    """The groups with this memory where there are some; otherwise, and where None is asked for, the largest."""
+    held = [member for member in groups if sized(member)]
+    return [member for member in held if member.first.memory == memory] or largest(held)
+
+
 def sized(member: Group) -> bool:
     """Whether its memory is counted in samples."""
     return isinstance(member.first.memory, int) and member.first.memory > 0
@@ -50,8 +56,8 @@ def sized(member: Group) -> bool:
 
 def partitioned_by_dual(groups: Iterable[Group]) -> Group | None:
     """A primal-dual method that divides memory by its duals, task level before sample level."""
-    found = [member for member in groups if primal_dual(member.first) and _follows_duals(member.first)]
-    return min(found, key=lambda member: (member.first.options.get("level") == "sample", member.label), default=None)
+    found = [member for member in groups if primal_dual(member.first) and follows_duals(member.first)]
+    return min(found, key=lambda member: (level(member.first) == "sample", member.label), default=None)
 
 
 def primal_dual(row: Row) -> bool:
@@ -59,8 +65,14 @@ def primal_dual(row: Row) -> bool:
     return entry is not None and entry.family == "primal-dual"
 
 
-def _follows_duals(row: Row) -> bool:
+def follows_duals(row: Row) -> bool:
+    """Whether memory is divided by duals."""
     return bool(row.options.get("partition", "affine") != "uniform" and row.options.get("alpha", 0.5) != 0)
+
+
+def level(row: Row) -> str:
+    """What has a dual: a task or a sample."""
+    return str(row.options.get("level", "task"))
 
 
 def titled(member: Group, row: Row | None = None) -> str:

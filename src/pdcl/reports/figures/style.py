@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import textwrap
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "oooo")
 # Methods in the order of the paper's argument. Each has its look in every figure.
 METHODS = ("er", "er-ring", "agem", "gss", "xder", "pdcl0", "pdcl", "pdcl-s")
 LONGEST = 100
+# Beyond this a legend leaves no room for what it is about.
+NAME_WIDTH = 28
 FORMATS = ("svg", "pdf", "png")
 # Inches: the width of one column of a two-column paper, and the usual height to it.
 SIZE = (3.4, 2.5)
@@ -60,6 +63,11 @@ def look(k: int) -> dict[str, Any]:
         "marker": MARKERS[k % len(MARKERS)],
         "linestyle": DASHES[(k + k // len(COLOURS)) % len(DASHES)],
     }
+
+
+def shortened(name: str) -> str:
+    """A task's name as a legend has room for it."""
+    return textwrap.shorten(name, NAME_WIDTH, placeholder="…")
 
 
 def ordered(labels: Iterable[str], first: Sequence[str] = METHODS) -> list[str]:

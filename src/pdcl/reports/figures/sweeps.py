@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pdcl.records import Group, Row, group
-from pdcl.reports.figures.limits import limit
+from pdcl.reports.figures.limits import limit, mark_cut_off
 from pdcl.reports.figures.selecting import sized
 from pdcl.reports.figures.style import figure, look, places
 
@@ -45,6 +45,7 @@ def memory_panel(axes: Any, groups: Sequence[Group], metric: str, looks: Mapping
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
     limit(axes, _by_label(groups, metric), metric)
+    mark_cut_off(axes)
 
 
 def _side_by_side(axes: Any, groups: Sequence[Group], metric: str, looks: Mapping[str, int]) -> None:
@@ -57,23 +58,30 @@ def _side_by_side(axes: Any, groups: Sequence[Group], metric: str, looks: Mappin
     axes.set_xlim(-0.8, len(looks) - 0.2)
     axes.grid(axis="x", visible=False)
     limit(axes, _by_label(groups, metric), metric)
+    mark_cut_off(axes)
 
 
 def ablation(rows: Sequence[Row], option: str, symbol: str) -> Any | None:
     """Accuracy and forgetting against one option of one method, or None where no method varies it."""
-    lines = [of_shared_seeds(line) for line in varied(rows, option) if len(line) > 1]
-    if not lines:
+    found = lines(rows, option)
+    if not found:
         return None
     with figure(width=1.9, columns=2) as (made, panels):
         for axes, metric in zip(panels, METRICS, strict=True):
-            for place, line in enumerate(lines):
+            for place, line in enumerate(found):
                 first = next(iter(line.values())).first
                 _line(axes, list(line), list(line.values()), metric, f"{first.label}, memory {first.memory}", place)
             axes.set(xlabel=symbol, ylabel=f"mean {metric} (%)")
-            _ticks(axes, sorted({value for line in lines for value in line}), option == "tolerance")
-            limit(axes, _by_label([member for line in lines for member in line.values()], metric, whole=True), metric)
+            _ticks(axes, sorted({value for line in found for value in line}), option == "tolerance")
+            limit(axes, _by_label([member for line in found for member in line.values()], metric, whole=True), metric)
+            mark_cut_off(axes)
         made.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return made
+
+
+def lines(rows: Sequence[Row], option: str) -> list[dict[float, Group]]:
+    """Every set of groups that an ablation of this option shows."""
+    return [of_shared_seeds(line) for line in varied(rows, option) if len(line) > 1]
 
 
 def of_shared_seeds(line: dict[float, Group]) -> dict[float, Group]:

@@ -9,7 +9,7 @@ from pdcl.records import Row
 from pdcl.records.packing import DUAL_STEPS, pack
 from pdcl.records.writing import dumps
 from pdcl.reports import maps
-from pdcl.reports.figures.drawing import Drawn
+from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.paper.measures import MEASURED, measured_on_snapshot
 from pdcl.storage.disk import reported
 

@@ -14,11 +14,13 @@ from pdcl.errors import UsageError
 from pdcl.records import Group, Row
 from pdcl.records.tables import MINUS, markdown, sheets
 from pdcl.reports.dossier import read_story
-from pdcl.reports.figures.drawing import Drawn, draw_rows
+from pdcl.reports.figures.drawing import Wanted, draw_rows
+from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.figures.grids import STREAMS
 from pdcl.reports.figures.selecting import main_runs, primal_dual
 from pdcl.reports.paper.claim import Claim
 from pdcl.reports.paper.claims import CLAIMS
+from pdcl.reports.paper.gallery import draw_answers, gallery, left_out
 from pdcl.reports.paper.keeping import NAME, keep_runs
 from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Finding, Runs
@@ -42,7 +44,8 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
         raise UsageError(f"no finished run of `pdcl study paper` in {where}; make some: pdcl study paper --part mnist")
     # Variants of a method, and runs with wrong labels, answer single questions; they stand under `Reasons`.
     own = [row for row in known if row.label == row.method and "stream.noise" not in row.options]
-    drawn = draw_rows(own, out.parent / out.stem, FORMATS)
+    drawn = draw_rows(own, out.parent / out.stem, FORMATS, Wanted(SIZE, sample_duals=True))
+    draw_answers(drawn, of_paper(known, FAMILIES[PRINTED]))
     drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
     judgements = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
     sections = [
@@ -56,8 +59,8 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
         "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(own))),
         _duals(own),
         reasons(of_paper(known, FAMILIES[PRINTED])),
-        _pictures(drawn, out),
-        _left_out(drawn),
+        gallery(drawn, out, FAMILIES),
+        left_out(drawn),
     ]
     keep_runs(known, drawn, out.parent / out.stem)
     write_whole(out, "\n\n".join(section.strip() for section in sections if section).encode() + b"\n")
@@ -192,14 +195,3 @@ def _means(rows: Sequence[Sequence[float | None]]) -> list[float]:
 
 def _list(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.3g}".replace("-", MINUS) for value in values)
-
-
-def _pictures(drawn: Drawn, out: Path) -> str:
-    shown = [path for path in drawn.paths if path.suffix == ".png"]
-    return "## Figures\n\n" + "\n\n".join(f"![{path.stem}]({out.stem}/{path.name})" for path in shown)
-
-
-def _left_out(drawn: Drawn) -> str:
-    if not drawn.skipped:
-        return ""
-    return "Not drawn:\n\n" + "\n".join(f"- {name}: {reason}" for name, reason in drawn.skipped.items())
