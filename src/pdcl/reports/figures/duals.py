@@ -31,10 +31,13 @@ def draw_duals(drawn: Drawn, suffix: str, rows: Sequence[Row], groups: Sequence[
     if member is None:
         drawn.skipped[f"duals-{suffix}"] = "no primal-dual method was run"
         return
-    story = read_story(member.first.path, points=POINTS)
-    drawn.priced.add(member.first.path)
-    draw_it = partial(single_duals, story, titled(member)) if has_curves(story) else None
-    drawn.put("duals", suffix, draw_it, f"{titled(member)}: {TOO_FEW}", [member.first])
+    # Packed records keep the steps of one seed, not always of the first.
+    stories = {row.path: read_story(row.path, points=POINTS) for row in member.rows}
+    row = next((each for each in member.rows if has_curves(stories[each.path])), member.first)
+    drawn.priced.add(row.path)
+    title = titled(member, row)
+    draw_it = partial(single_duals, stories[row.path], title) if has_curves(stories[row.path]) else None
+    drawn.put("duals", suffix, draw_it, f"{title}: {TOO_FEW}", [row])
 
 
 def priced(groups: Sequence[Group], memory: int | None) -> Group | None:
