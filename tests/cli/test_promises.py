@@ -75,6 +75,22 @@ def test_a_run_with_a_stated_limit_is_judged_after_each_task(tmp_path: Path, cap
     assert [len(table["rows"]) for table in result["promises"]] == [1, 2, 3, 4, 5]
 
 
+def test_without_witnesses_the_table_is_shown_and_says_that_nothing_is_decided(tmp_path: Any, capsys: Any) -> None:
+    """Off, "least room … on stored samples" is all that stands there, and reads as kept."""
+    stated = '"0, 1":+2pt, *:+5pt, new:10%'
+    assert (
+        main(
+            ["run", "digits", "pdcl", "--memory", "100", "--epochs", "1", "--tolerance", stated, "--out", str(tmp_path)]
+        )
+        == 0
+    )
+    text = capsys.readouterr().out
+    assert text.count("verdict") == 5
+    assert "new 10%" in text
+    assert text.count("undecided: no witnesses") == 1 + 2 + 3 + 4 + 5
+    assert "on stored samples" in text
+
+
 @pytest.mark.parametrize(
     ("tolerance", "said"),
     [

@@ -68,7 +68,7 @@ def _task_line(progress: Progress) -> Text:
     name = _short(progress.name(progress.task), 12)
     line = Text(f"{progress.place:<{width}}  {name:<12}  accuracy {_percent(mean):>8}  {progress.task_seconds:>6.1f} s")
     # What witnesses show follows as a table; stored samples would only contradict it.
-    if not progress.standings or progress.promises is not None:
+    if not progress.standings or progress.witnessed:
         return line
     return line.append("  ").append(_tightest(progress.standings))
 
@@ -90,7 +90,7 @@ def _infeasible_line(event: Infeasible, progress: Progress) -> Text:
 
 def _unmet(progress: Progress) -> Text:
     """Which tolerances the last task couldn't keep, and what each would have to be."""
-    if not progress.unmet or progress.promises is not None:
+    if not progress.unmet or progress.witnessed:
         return Text("")
     asked = ", ".join(
         f"task {k + 1}: {_measured(e.tolerance, progress, e)} → {_measured(e.reached, progress, e)}"
