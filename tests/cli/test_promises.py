@@ -91,6 +91,26 @@ def test_without_witnesses_the_table_is_shown_and_says_that_nothing_is_decided(t
     assert "on stored samples" in text
 
 
+def test_a_warning_is_printed_once_by_commands_that_show_events(tmp_path: Path, capsys: Any) -> None:
+    words = ["--witness", "500", "--tolerance", "+90pt", "--out", str(tmp_path)]
+    assert main(["run", "digits", "pdcl", *QUICK, *words]) == 0
+    seen = capsys.readouterr()
+    assert seen.out.count("warning: witness=500") == 5
+    assert "witness=500" not in seen.err
+
+
+def test_a_command_that_shows_no_events_prints_warnings_in_one_line(monkeypatch: Any, capsys: Any) -> None:
+    def verb(argv: list[str]) -> int:
+        warnings.warn("few", pdcl.LearningWarning, stacklevel=2)
+        return 0
+
+    monkeypatch.setattr("pdcl.cli.list.main", verb)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["list"]) == 0
+    assert capsys.readouterr().err == "warning: few\n"
+
+
 @pytest.mark.parametrize(
     ("tolerance", "said"),
     [
