@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pdcl.duality.tolerance import PerTask as PerTask
     from pdcl.duality.tolerance import Relative as Relative
     from pdcl.duality.tolerance import Rise as Rise
+    from pdcl.errors import LearningWarning as LearningWarning
     from pdcl.errors import LimitBroken as LimitBroken
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
@@ -49,6 +50,7 @@ _HOMES = {
     "Iterated": "streams.iterated",
     "Lagrangian": "core.lagrangian",
     "Learner": "lifelong.learner",
+    "LearningWarning": "errors",
     "LimitBroken": "errors",
     "Objective": "core.objective",
     "PDCL": "learners.pdcl",

@@ -69,6 +69,10 @@ class LimitBroken(UserWarning):
     """A warning: a stated limit is broken, or a new task was not learned, with the stated confidence."""
 
 
+class LearningWarning(UserWarning):
+    """A warning: what was asked of a task was done in part, or shows less than it seems to."""
+
+
 class Diverged(PdclError):
     """A loss became NaN or infinite. The state before that step is kept."""
 

@@ -75,6 +75,42 @@ def test_a_run_with_a_stated_limit_is_judged_after_each_task(tmp_path: Path, cap
     assert [len(table["rows"]) for table in result["promises"]] == [1, 2, 3, 4, 5]
 
 
+def test_without_witnesses_the_table_is_shown_and_says_that_nothing_is_decided(tmp_path: Any, capsys: Any) -> None:
+    """Off, "least room … on stored samples" is all that stands there, and reads as kept."""
+    stated = '"0, 1":+2pt, *:+5pt, new:10%'
+    assert (
+        main(
+            ["run", "digits", "pdcl", "--memory", "100", "--epochs", "1", "--tolerance", stated, "--out", str(tmp_path)]
+        )
+        == 0
+    )
+    text = capsys.readouterr().out
+    assert text.count("verdict") == 5
+    assert "new 10%" in text
+    assert text.count("undecided: no witnesses") == 1 + 2 + 3 + 4 + 5
+    assert "on stored samples" in text
+
+
+def test_a_warning_is_printed_once_by_commands_that_show_events(tmp_path: Path, capsys: Any) -> None:
+    words = ["--witness", "500", "--tolerance", "+90pt", "--out", str(tmp_path)]
+    assert main(["run", "digits", "pdcl", *QUICK, *words]) == 0
+    seen = capsys.readouterr()
+    assert seen.out.count("warning: witness=500") == 5
+    assert "witness=500" not in seen.err
+
+
+def test_a_command_that_shows_no_events_prints_warnings_in_one_line(monkeypatch: Any, capsys: Any) -> None:
+    def verb(argv: list[str]) -> int:
+        warnings.warn("few", pdcl.LearningWarning, stacklevel=2)
+        return 0
+
+    monkeypatch.setattr("pdcl.cli.list.main", verb)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["list"]) == 0
+    assert capsys.readouterr().err == "warning: few\n"
+
+
 @pytest.mark.parametrize(
     ("tolerance", "said"),
     [

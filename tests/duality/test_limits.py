@@ -1,5 +1,6 @@
 """Limits of all tasks: read as mappings and as text, written back as the same."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -113,6 +114,13 @@ def test_points_reach_the_dual_ascent():
     assert lagrangian.tolerances.tolist() == pytest.approx([0.12])
     with pytest.raises(ValueError, match=r"call set_tolerance\(1, value\) before"):
         lagrangian.loss(torch.ones(1), torch.tensor([1]))
+
+
+@pytest.mark.parametrize("array", [np.array([0.1, 0.2]), torch.tensor([0.1, 0.2], dtype=torch.float64)])
+def test_an_array_is_the_list_that_it_holds_so_a_learner_can_be_shown_and_written(array):
+    learner = PDCL(tolerance=array, memory=20)
+    assert learner.tolerance == [0.1, 0.2]
+    assert "tolerance=[0.1, 0.2]" in repr(learner)
 
 
 def test_a_learner_takes_points_and_limits_by_name():

@@ -129,6 +129,12 @@ def test_a_sign_without_points_is_refused_because_it_was_read_as_absolute(text):
         as_tolerance(text)
 
 
+@pytest.mark.parametrize("value", [b"5%", bytearray(b"5%"), memoryview(b"5%"), [b"5%"]])
+def test_bytes_are_no_list_of_losses(value):
+    with pytest.raises(TypeError, match=r"not bytes|not bytearray|not memoryview|must be a number"):
+        as_tolerance(value)
+
+
 @pytest.mark.parametrize("value", [None, True, [None]])
 def test_what_is_no_number_is_refused(value):
     with pytest.raises(TypeError, match="must be a number"):

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import pdcl
-from pdcl.lifelong.feasible import SHARES, Between
+from pdcl.lifelong.feasible import SHARES, Between, Chosen
+from pdcl.training.events import Warned
 
 
 def _between(start: float, end: float) -> tuple[nn.Module, Between]:
@@ -44,6 +45,28 @@ def test_where_no_candidate_is_within_limits_the_new_weights_stay_and_that_is_sa
     assert not chosen.kept
     assert model[0].weight.item() == 3.0  # type: ignore[operator, union-attr]
     assert chosen.sentence == "none of 5 candidates keeps all limits on stored samples: the new weights stay"
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_what_stored_samples_vouch_for_is_doubted_and_the_way_out_is_named(share: float) -> None:
+    said = Chosen(share, True, (0.0,), "stored samples").sentence
+    for words in ("on stored samples", "trained on", "guard=50", "1,000 places"):
+        assert words in said
+    assert "trained on" not in Chosen(share, True, (0.0,), "guards").sentence
+
+
+def test_feasible_without_guards_says_that_memorised_samples_vouched_for_it() -> None:
+    """Off, the entry reads as if nothing had been to judge. The first task has nothing to keep, so nothing is said."""
+    torch.manual_seed(0)
+    x, y = torch.randn(200, 8), torch.arange(200) % 4
+    learner, heard = pdcl.PDCL("mlp:8", memory=40, tolerance="+90pt"), []
+    first, second = (
+        learner.learn(x, y + 4 * task, epochs=1, on_violation="feasible", listener=heard.append) for task in range(2)
+    )
+    assert (first["result"]["candidate"]["judged_on"], "trained on" in repr(first)) == ("nothing", False)
+    assert second["result"]["candidate"]["judged_on"] == "stored samples"
+    assert "the new weights keep all limits on stored samples; these were trained on" in repr(second)
+    assert [event.task for event in heard if isinstance(event, Warned) and "trained on" in event.message] == [1]
 
 
 def test_guards_are_kept_without_being_asked_for_only_where_a_state_is_chosen_by_them() -> None:

@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 
 import pdcl
 from pdcl.errors import UsageError
+from pdcl.learners.catalog import methods
 from pdcl.storage.serialize import same
 from pdcl.training.events import Warned
 
@@ -235,6 +236,14 @@ def test_rollback_is_refused_where_no_limit_could_break_and_unknown_words_too() 
     with pytest.raises(UsageError, match="report, feasible, rollback"):
         learner.learn(*_new(100, 2), on_violation="undo")
     assert learner.tasks_learned == 1
+
+
+def test_a_method_without_limits_names_those_that_take_some_and_no_option_that_it_lacks() -> None:
+    with pytest.raises(UsageError, match="DERpp takes no limits") as refused:
+        pdcl.learner("derpp", "mlp:8", memory=20).learn(*_old(40, 1), on_violation="rollback")
+    assert "tolerance" not in str(refused.value)
+    takers = [name for name, method in methods().items() if method.family == "primal-dual"]
+    assert f"({', '.join(takers)})" in str(refused.value)
 
 
 @pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")

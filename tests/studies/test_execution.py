@@ -11,12 +11,20 @@ import pytest
 
 import pdcl
 from pdcl.cli import main
+from pdcl.errors import PdclError, UsageError
 from pdcl.records import group, read_config, scan
 from pdcl.studies import Ended, LocalProcesses, Planned, Study, execute
 from pdcl.studies.estimating import Estimator
 from pdcl.studies.parsing import parse
 
 LOADS: list[str] = []
+TUNED = """
+[tune]
+budget = 2
+seeds = 1
+[tune.candidates.pdcl]
+tolerance = ["+5pt", '{}']
+"""
 
 
 def made(text: str, **changes: Any) -> Study:
@@ -38,6 +46,39 @@ def test_a_changed_option_is_another_run(tmp_path: Path, quick: str, engine: Any
     outcome = execute(made(quick.replace("epochs = 1", "epochs = 2")), tmp_path, engine)
     assert len(outcome.done) == 4
     assert len(scan(tmp_path)) == 8
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "said"),
+    [
+        ("0.1,", "pdcl on synthetic: .* has 1 values for 2 tasks"),
+        ("legcy:+2pt, *:+5pt", "pdcl on synthetic: .* names 'legcy', which is no task here"),
+        ("plna=gold:+2pt", "pdcl on synthetic: .* has no column 'plna'"),
+    ],
+)
+@pytest.mark.parametrize("section", ["[methods.pdcl]\ntolerance = '{}'\n", TUNED])
+def test_a_misspelt_limit_is_refused_before_any_run(
+    section: str, tolerance: str, said: str, tmp_path: Path, quick: str, engine: Any
+) -> None:
+    """Off, all other runs are carried out first, and this one is listed as failed."""
+    study = made(quick + section.format(tolerance), methods=["er", "pdcl"])
+    with pytest.raises(UsageError, match=said):
+        execute(study, tmp_path / "out", engine)
+    assert engine.jobs == []
+    assert not (tmp_path / "out").exists()
+
+
+@pdcl.register_stream("elsewhere")
+def elsewhere() -> Any:
+    raise PdclError("its data isn't here")
+
+
+def test_a_limit_of_a_stream_whose_data_is_not_there_stops_no_other(tmp_path: Path, quick: str, engine: Any) -> None:
+    text = quick.replace('["synthetic"]', '["synthetic", "elsewhere"]') + "[methods.pdcl]\ntolerance = 'a:+5pt'\n"
+    text = text.replace("[options]", '[streams.synthetic.pdcl]\ntolerance = "+5pt"\n\n[options]')
+    outcome = execute(made(text, methods=["pdcl"], seeds=1), tmp_path / "out", engine)
+    assert [ended.job.spec.stream for ended in outcome.done] == ["synthetic"]
+    assert [ended.job.spec.stream for ended in outcome.failures] == ["elsewhere"]
 
 
 def test_variants_stand_under_their_label_in_the_table(tmp_path: Path, quick: str, engine: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 
 import pdcl
 from pdcl.cli import main
+from pdcl.core.held_back import allowed
 from pdcl.errors import UsageError
 from pdcl.promises.places import Curve, fit
-from pdcl.studies.places import Need, plan
+from pdcl.studies.places import Need, memory_for, plan, total
 
 
 def _true(n: float, a: float = 0.03, c: float = 0.8) -> float:
@@ -43,9 +45,49 @@ def test_more_places_than_the_task_has_samples_are_out_of_reach() -> None:
     assert need.sentence == "out of reach: more than the 500 samples that it has"
 
 
+def _need(written: str, places: int) -> Need:
+    return Need("a", written, _true(places - 0.5), fit([(n, _true(n)) for n in (20, 50)]), 500)
+
+
+def test_alike_limits_need_the_largest_of_all_for_every_task_and_places_for_witnesses() -> None:
+    """Memory of exactly so many places leaves each task, the newest too, what the neediest one needs."""
+    stream = pdcl.stream("digits")
+    found = total(stream, [_need("+5pt", places) for places in (10, 20, 40, 100)])
+    assert (found.alike, found.largest) == (True, 100)
+    memory = memory_for(500, 5, 10)
+    assert f"in all: {memory} places: 5 tasks, the newest too, × the largest need (100)" in found.sentence
+    assert f"and {memory - 500} for witnesses" in found.sentence
+    left = {m: m - 5 * allowed(None, None, True, m, 5, classes=10).witnesses for m in (memory - 1, memory)}
+    assert left[memory] >= 500 > left[memory - 1]
+
+
+def test_a_small_memory_has_no_witnesses_to_count() -> None:
+    said = total(pdcl.stream("digits"), [_need("+5pt", 20)] * 4).sentence
+    assert said.startswith("in all: 100 places: 5 tasks")
+    assert "witnesses" not in said
+
+
+def test_unequal_limits_lie_between_the_sum_of_needs_and_an_even_memory() -> None:
+    needs = [_need("+5pt", 10), _need("+2pt", 20), _need("+2pt", 30), Need("d", "1%", 0.01, _need("1%", 9).curve, 9)]
+    said = total(pdcl.stream("digits"), needs).sentence
+    assert said.startswith("in all: 90 to 150 places: at best the sum of needs, the newest task counted as the largest")
+    assert said.endswith("and 1 limit out of reach or unknown")
+
+
+def test_a_stream_of_a_plugin_can_be_planned_for(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(
+        "import pdcl\n@pdcl.register_stream('own-digits')\ndef load(): return pdcl.stream('digits', per_class=30)\n"
+    )
+    words = ["--tolerance", "+5pt", "--memory", "20,40", "--epochs", "1", "--plugin", str(file)]
+    assert main(["tolerance", "own-digits", "--plan", *words]) == 0
+    assert "runs: even on own-digits" in capsys.readouterr().out
+
+
 def test_an_answer_beyond_the_sizes_tried_says_so() -> None:
     curve = fit([(n, _true(n)) for n in (20, 50)])
     assert Need("a", "5%", 0.08, curve, 500).sentence == "102 places (beyond what was tried)"
+    assert Need("a", "5%", 0.3, curve, 500).sentence == "7 places (below what was tried)"
     assert Need("a", "5%", _true(40), curve, 500).sentence in ("40 places", "41 places")
 
 

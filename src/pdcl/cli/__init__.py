@@ -6,9 +6,11 @@ import difflib
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
-from pdcl.errors import Interrupted, LimitBroken, PdclError
+from pdcl.errors import Interrupted, LearningWarning, LimitBroken, PdclError
 
 VERBS = {
     "demo": "see seven methods learn real digits, in about a minute",
@@ -60,6 +62,9 @@ def main(argv: list[str] | None = None) -> int:
         with warnings.catch_warnings():
             # Tables and reports say it where there is a screen.
             warnings.filterwarnings("ignore", category=LimitBroken)
+            # Commands that show events get no such warning; of the others it is the only word.
+            warnings.filterwarnings("always", category=LearningWarning)
+            warnings.showwarning = _show(warnings.showwarning)
             code: int = import_module(f"pdcl.cli.{verb}").main(rest)
         sys.stdout.flush()
         return code
@@ -82,6 +87,18 @@ def _let_one_rank_speak() -> None:
     """Under torchrun every process runs the command; rank 0 prints for all."""
     if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _show(usual: Callable[..., Any]) -> Callable[..., Any]:
+    """How warnings are shown: ours in one line, without a place in our code; others as usual."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, LearningWarning):
+            print(f"warning: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *place, **more)
+
+    return show
 
 
 def _help() -> str:

@@ -14,7 +14,7 @@ from pdcl.cli.picturing import Pictured
 from pdcl.cli.progress import Progress, Standing
 from pdcl.cli.promises import coloured_table, plain_table
 from pdcl.promises.table import Promises
-from pdcl.training.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned
+from pdcl.training.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned, in_unit
 
 ROWS = 8
 
@@ -68,7 +68,7 @@ def _task_line(progress: Progress) -> Text:
     name = _short(progress.name(progress.task), 12)
     line = Text(f"{progress.place:<{width}}  {name:<12}  accuracy {_percent(mean):>8}  {progress.task_seconds:>6.1f} s")
     # What witnesses show follows as a table; stored samples would only contradict it.
-    if not progress.standings or progress.promises is not None:
+    if not progress.standings or progress.witnessed:
         return line
     return line.append("  ").append(_tightest(progress.standings))
 
@@ -83,14 +83,13 @@ def _tightest(standings: list[Standing]) -> Text:
 
 def _infeasible_line(event: Infeasible, progress: Progress) -> Text:
     task = f"task {event.constrained + 1} ({progress.name(event.constrained)})"
-    asked, reached = (_measured(value, progress, event) for value in (event.tolerance, event.reached))
-    said = f"tolerance {asked} of {task} not met: {reached}, λ {event.dual:.2f} rising"
+    said = event.sentence(task, progress.units.get(event.constrained, "loss"))
     return Text(f"warning: {said}", style="yellow")
 
 
 def _unmet(progress: Progress) -> Text:
     """Which tolerances the last task couldn't keep, and what each would have to be."""
-    if not progress.unmet or progress.promises is not None:
+    if not progress.unmet or progress.witnessed:
         return Text("")
     asked = ", ".join(
         f"task {k + 1}: {_measured(e.tolerance, progress, e)} → {_measured(e.reached, progress, e)}"
@@ -101,7 +100,7 @@ def _unmet(progress: Progress) -> Text:
 
 def _measured(value: float, progress: Progress, event: Infeasible) -> str:
     """A value in the unit of the task's limit."""
-    return f"{100 * value:.1f} %" if progress.units.get(event.constrained) == "error" else _amount(value)
+    return in_unit(value, progress.units.get(event.constrained, "loss"))
 
 
 def picture(progress: Progress) -> RenderableType:
@@ -150,8 +149,7 @@ def _slack(standing: Standing) -> Text:
 
 
 def _amount(value: float) -> str:
-    """Three decimals; a value that these would show as 0.000 by its first digit."""
-    return f"{value:.3f}" if abs(value) >= 0.0005 else f"{value:.1g}"
+    return in_unit(value, "loss")
 
 
 def _percent(share: float) -> str:

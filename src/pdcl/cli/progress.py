@@ -73,8 +73,7 @@ class Progress:
             case Infeasible():
                 self.unmet[event.constrained] = event
             case PromisesJudged():
-                judged = Promises.from_json(event.promises)
-                self.promises = judged if any(row.samples for row in judged) else None
+                self.promises = Promises.from_json(event.promises)
             case ToleranceSet():
                 self.unit = self.units[event.constrained] = event.unit
             case Evaluated():
@@ -92,6 +91,11 @@ class Progress:
     def _stand(self, event: DualsMoved) -> None:
         values = zip(event.slacks, event.tolerances, event.duals, strict=False)
         self.standings = [Standing(k, self.name(k), *each) for k, each in enumerate(values)]
+
+    @property
+    def witnessed(self) -> bool:
+        """Whether samples that were held back say how limits stand; otherwise only stored ones do."""
+        return self.promises is not None and any(row.samples for row in self.promises)
 
     def name(self, task: int) -> str:
         """What a task is called: its classes if it has any."""

@@ -38,6 +38,8 @@ class Tolerance:
     """Passes over each task, if not the preset's."""
     data: str | None = None
     """Where the data of benchmarks lies."""
+    plugin: str | None = None
+    """A Python file that registers streams."""
 
 
 def main(argv: list[str]) -> int:
@@ -47,6 +49,10 @@ def main(argv: list[str]) -> int:
     from pdcl.studies.attainable import reach
     from pdcl.training.stated import check_against, refuse_segments
 
+    if asked.plugin is not None:
+        from pdcl.running.plugins import load_file
+
+        load_file(asked.plugin)
     stated = read_limits(asked.tolerance)
     _check(asked)
     stream = load(asked.stream, **({} if asked.data is None else {"data": asked.data}))
@@ -79,7 +85,7 @@ def _check(asked: Tolerance) -> None:
 
 
 def _plan(asked: Tolerance, stream: Stream, options: dict[str, Any]) -> int:
-    from pdcl.studies.places import plan, usual_sizes
+    from pdcl.studies.places import plan, total, usual_sizes
 
     sizes = usual_sizes(stream) if asked.memory is None else _sizes(asked.memory)
     seeds, preset = (asked.seed, asked.seed + 1), asked.preset or "auto"
@@ -92,12 +98,7 @@ def _plan(asked: Tolerance, stream: Stream, options: dict[str, Any]) -> int:
         "errors: after the last task, on a tenth of the training data, held out; the newest has nothing to keep yet\n"
         f"fit: error(n) = a + c·n^-0.6 through {len(sizes)} sizes, so a rough number; off: its largest miss, in points"
     )
-    places = [need.places for need in needs if need.limit is not None]
-    known = sum(number for number in places if number is not None)
-    out = sum(number is None for number in places)
-    console.print(
-        f"in all: {known:,} places" + (f", and {out} limits out of reach or unknown" if out else ""), markup=False
-    )
+    console.print(total(stream, needs).sentence, markup=False)
     return 0
 
 

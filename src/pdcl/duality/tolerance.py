@@ -136,6 +136,9 @@ def as_tolerance(value: Written) -> Tolerance:
         value = value.tolist()
     if isinstance(value, str):
         return _parse(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        # They iterate as numbers, so b"5%" would be the losses 53 and 37.
+        raise TypeError(f"a tolerance is text or numbers, not {type(value).__name__}: decode it first")
     if isinstance(value, Iterable):
         return _per_task(value)
     return Fixed(checked_number(value, "tolerance"))

@@ -14,6 +14,9 @@ import torch
 from torch import Tensor, nn
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.0)
+STORED, NOTHING = "stored samples", "nothing"
+# Stored samples are learned by heart: a network that lost the rest of a task still gets these right.
+DOUBT = "these were trained on, so they show little; guard=50, or a memory from 1,000 places on, holds some back"
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Chosen:
     """share: s of the candidate that the network has now. kept: whether it keeps all limits on what judged it.
 
     over: of every candidate that was tried, by how much its worst limit was exceeded, in the unit of that limit.
-    judged_on: "guards" or "stored samples".
+    judged_on: "guards", "stored samples", or "nothing" where no past task has a limit.
     """
 
     share: float
@@ -34,15 +37,19 @@ class Chosen:
 
     @property
     def sentence(self) -> str:
-        """What a user should know; empty where the new weights keep all limits.
+        """What a user should know; empty where the new weights keep all limits on guards, or there are none.
 
         >>> Chosen(0.75, True, (0.2, 0.1, 0.0), "guards").sentence
         'went 0.75 of the way to the new weights: the rest would break a limit on guards'
         """
         if not self.kept:
             return f"none of {len(self.over)} candidates keeps all limits on {self.judged_on}: the new weights stay"
-        if self.share == 1:
-            return ""
+        if self.judged_on != STORED:
+            return "" if self.share == 1 else self._way
+        return f"{'the new weights keep all limits on stored samples' if self.share == 1 else self._way}; {DOUBT}"
+
+    @property
+    def _way(self) -> str:
         return f"went {self.share:g} of the way to the new weights: the rest would break a limit on {self.judged_on}"
 
 
@@ -63,9 +70,10 @@ class Between:
         for share in SHARES:
             model.load_state_dict(mixed(self.old, new, share))
             found = excess()
-            over.append(max([0.0, *found[~found.isnan()].tolist()]))
+            measured = found[~found.isnan()].tolist()
+            over.append(max([0.0, *measured]))
             if over[-1] == 0:
-                return Chosen(share, True, tuple(over), judged_on)
+                return Chosen(share, True, tuple(over), judged_on if measured else NOTHING)
         model.load_state_dict(new)
         return Chosen(1.0, False, tuple(over), judged_on)
 

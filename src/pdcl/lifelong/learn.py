@@ -24,7 +24,7 @@ from pdcl.lifelong.inputs import check_labels_apart, fitting
 from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_choice, rolled_back
-from pdcl.lifelong.warning import warn_of_broken
+from pdcl.lifelong.warning import Aloud, warn_of_broken
 from pdcl.networks import eval_mode
 from pdcl.streams.checks import FIRST_BATCH, check_task
 from pdcl.streams.data import Collate, Data, everything, shaped
@@ -80,7 +80,7 @@ def learn(
         title = name or str(learner.tasks_learned)
         aside = plan_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
         samples = aside.rest
-    with all_or_nothing(learner) as before:
+    with Aloud(learner, listener) as aloud, all_or_nothing(learner) as before:
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
         classes = 0 if learner.spec is None else len(learner.spec.labels)
@@ -91,7 +91,7 @@ def learn(
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         learner.between = Between(learner.model) if on_violation == FEASIBLE else None
         learner.learned_before = known_before(learner, raw, classes)
-        result = _trained(learner, task, schedule, test is not None, listener)
+        result = _trained(learner, task, schedule, test is not None, aloud.hear)
         if on_violation == FEASIBLE:
             result["candidate"] = learner.take_choice()
         result["audit"] = None if aside is None else asdict(aside.about)
@@ -168,7 +168,7 @@ def adopt(
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     tolerance = own_limit(tolerance, name)
     check_limits(learner, tolerance, samples, kind)
-    with all_or_nothing(learner) as before:
+    with Aloud(learner) as aloud, all_or_nothing(learner) as before:
         if learner.spec is None:
             _prepare(learner, samples, kind, transform, labels)
         assert learner.spec is not None
@@ -181,7 +181,11 @@ def adopt(
         learner.agree_on(task.index, tolerance)
         if unseen:
             learner.vouch_for(task.index)
-        learner.absorb(task)
+        learner.emit = aloud.hear
+        try:
+            learner.absorb(task)
+        finally:
+            learner.emit = ignore
         learner.model.load_state_dict(weights)
         learner.optimiser = learner.new_optimiser()
         learner.tasks_learned += 1

@@ -79,7 +79,8 @@ class Learner(Trainable):
         x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
 
         Where limits are stated, the entry's `promises` (and the learner's) is the table of their verdicts, and
-        broken ones are warned of with `pdcl.LimitBroken`.
+        broken ones are warned of with `pdcl.LimitBroken`. Without a listener, what else people should know is a
+        `pdcl.LearningWarning`.
         """
         return learning.learn(self, x, y, **options)
 

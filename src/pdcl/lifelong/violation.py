@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 REPORT, FEASIBLE, ROLLBACK = CHOICES = ("report", "feasible", "rollback")
+# By name, since the catalog of methods stands above this room.
+PRIMAL_DUAL = "even, pdcl0, pdcl, pdcl-s"
 
 
 def check_choice(on_violation: str, learner: Learner) -> None:
@@ -28,10 +31,21 @@ def check_choice(on_violation: str, learner: Learner) -> None:
     if on_violation == FEASIBLE and stated and not learner.chooses_between:
         raise UsageError(f'on_violation="feasible" has no effect on {type(learner).__name__}; use report or rollback')
     if on_violation != REPORT and not stated:
+        _refuse_without_limits(on_violation, learner)
+
+
+def _refuse_without_limits(on_violation: str, learner: Learner) -> None:
+    """Raise UsageError that says how to state a limit, or which methods take one."""
+    method = type(learner).__name__
+    if "tolerance" not in {f.name for f in fields(learner) if f.init}:
         raise UsageError(
-            f'on_violation="{on_violation}" has no effect: {type(learner).__name__} has no limits; state one, such as '
-            'tolerance="+2pt", or leave it out'
+            f'on_violation="{on_violation}" has no effect: {method} takes no limits, only the primal-dual methods do '
+            f"({PRIMAL_DUAL}); use one of these, or leave it out"
         )
+    raise UsageError(
+        f'on_violation="{on_violation}" has no effect: {method} has no limits; state one, such as '
+        'tolerance="+2pt", or leave it out'
+    )
 
 
 def breaks(promises: Promises | None) -> bool:

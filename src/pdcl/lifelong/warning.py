@@ -1,13 +1,18 @@
-"""What is broken is said aloud in Python too: a warning that names the user's own line."""
+"""What people should know is said aloud in Python too: warnings that name the user's own line."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pdcl.errors import LimitBroken
+from pdcl.errors import LearningWarning, LimitBroken
 from pdcl.promises.table import Promises
+from pdcl.training.events import Event, Infeasible, Listener, TaskBegan, Warned, ignore
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -18,6 +23,61 @@ def warn_of_broken(promises: Promises | None, then: str = "") -> None:
         return
     said = "; ".join(f"{row.task}: {row.sentence}" for row in promises.broken)
     warnings.warn(f"{said}. {then}" if then else said, LimitBroken, stacklevel=_users_line())
+
+
+class Aloud:
+    """Hands the events of a task to the user's listener; where none is given, those for people become warnings.
+
+    What comes while a task is trained is said at the end of the `with`, after the task is the learner's own: a user
+    who turns warnings into errors loses no training by them. What comes before is said at once.
+    """
+
+    def __init__(self, learner: Learner, listener: Listener = ignore) -> None:
+        self.learner, self.listener = learner, listener
+        self.speaks = listener is ignore
+        self.training = False
+        self.waiting: list[str] = []
+
+    def __enter__(self) -> Aloud:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for said in dict.fromkeys(self.waiting) if kind is None else ():
+            _warn(said)
+
+    def hear(self, event: Event) -> None:
+        self.listener(event)
+        self.training |= isinstance(event, TaskBegan)
+        said = sentence(event, self.learner) if self.speaks else None
+        if said is not None and self.training:
+            self.waiting.append(said)
+        elif said is not None:
+            _warn(said)
+
+
+def warn_of_event(event: Event, learner: Learner, before: set[tuple[int, str]]) -> None:
+    """Say an event that is for people at once, unless the same was said `before` of the same task."""
+    said = sentence(event, learner)
+    if said is None or (learner.tasks_learned, said) in before:
+        return
+    before.add((learner.tasks_learned, said))
+    _warn(said)
+
+
+def sentence(event: Event, learner: Learner) -> str | None:
+    """What an event says to people, as on the command line; None where it is for machines."""
+    if isinstance(event, Warned):
+        return event.message
+    if not isinstance(event, Infeasible):
+        return None
+    names = {entry["task"]: str(entry["name"]) for entry in learner.lineage.tasks}
+    units = dict(enumerate(learner.report().units))
+    task = names.get(event.constrained, f"task {event.constrained + 1}")
+    return event.sentence(task, units.get(event.constrained, "loss"))
+
+
+def _warn(said: str) -> None:
+    warnings.warn(said, LearningWarning, stacklevel=_users_line())
 
 
 def _users_line() -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pdcl.lifelong.learner import Learner
-from pdcl.lifelong.warning import warn_of_broken
+from pdcl.lifelong.warning import warn_of_broken, warn_of_event
 from pdcl.memory.lent_rows import gather
 from pdcl.promises.table import Promises
 from pdcl.ranks import ALONE, Ranks
@@ -101,10 +101,14 @@ class Execution:
         loop.listener(RunBegan(*about, [str(label) for label in self.stream.spec.labels]))
 
     def _listener(self, listeners: Sequence[Listener]) -> Listener:
+        said: set[tuple[int, str]] = set()
+
         def listener(event: Event) -> None:
             for each in listeners:
                 each(event)
             # Last, so that a user who turns warnings into errors finds the event recorded.
+            if not self.listeners and self.ranks.first:
+                warn_of_event(event, self.learner, said)
             if isinstance(event, PromisesJudged) and self.ranks.first:
                 warn_of_broken(Promises.from_json(event.promises))
 

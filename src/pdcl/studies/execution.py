@@ -16,7 +16,7 @@ from pdcl.studies.curves import Answered, due, solve_curves
 from pdcl.studies.engine import Ended, Engine, Job, Started
 from pdcl.studies.expansion import Chosen, expand
 from pdcl.studies.local import LocalProcesses
-from pdcl.studies.planning import Plan, plan
+from pdcl.studies.planning import Plan, check_limits, plan
 from pdcl.studies.spec import RunSpec
 from pdcl.studies.study import Study
 from pdcl.studies.tuning import note, search
@@ -65,8 +65,9 @@ def execute(
     """
     out, start = Path(out), time.perf_counter()
     plug_in(study.plugins, set())
+    streams = Streams()
     # All that is wrong with the study itself is said before anything is written.
-    expand(study)
+    check_limits(_ahead(study, only), streams)
     with reported(out):
         out.mkdir(parents=True, exist_ok=True)
     own = engine or LocalProcesses()
@@ -74,7 +75,7 @@ def execute(
         with Lock(out):
             with reported(out / STUDY):
                 write_whole(out / STUDY, study.text.encode())
-            outcome = _Execution(study, out, own, listener, only).carry_out()
+            outcome = _Execution(study, out, own, listener, only, streams).carry_out()
             _note_failures(outcome)
     finally:
         if engine is None:
@@ -83,12 +84,25 @@ def execute(
     return outcome
 
 
+def _ahead(study: Study, only: Filter, stream: str | None = None) -> list[RunSpec]:
+    """All that a study, or a stream of it, will ask for, tuning first, before anything is chosen."""
+    runs = [run for run in expand(study) if only(run) and stream in (None, run.stream)]
+    if study.tuning is None:
+        return runs
+    places = dict.fromkeys(run.stream for run in runs)
+    return [
+        run for place in places for run in search(study, place, _labels([r for r in runs if r.stream == place])).runs
+    ] + runs
+
+
 class _Execution:
     """What the phases of one `execute` share."""
 
-    def __init__(self, study: Study, out: Path, engine: Engine, listener: Listener, only: Filter) -> None:
+    def __init__(
+        self, study: Study, out: Path, engine: Engine, listener: Listener, only: Filter, streams: Streams
+    ) -> None:
         self.study, self.out, self.engine, self.listener, self.only = study, out, engine, listener, only
-        self.streams = Streams()
+        self.streams = streams
         self.outcome = Outcome(out)
 
     def carry_out(self) -> Outcome:
@@ -99,7 +113,7 @@ class _Execution:
             return self.outcome
         streams = list(dict.fromkeys(run.stream for run in self._runs({})))
         for place, stream in enumerate(streams):
-            later = [run for other in streams[place + 1 :] for run in self._ahead(other)]
+            later = [run for other in streams[place + 1 :] for run in _ahead(self.study, self.only, other)]
             self._tuned(stream, later)
         return self.outcome
 
@@ -111,11 +125,6 @@ class _Execution:
 
     def _runs(self, chosen: Chosen, stream: str | None = None) -> list[RunSpec]:
         return [run for run in expand(self.study, chosen) if self.only(run) and stream in (None, run.stream)]
-
-    def _ahead(self, stream: str) -> list[RunSpec]:
-        """All that a stream will ask for, before anything is chosen."""
-        runs = self._runs({}, stream)
-        return search(self.study, stream, _labels(runs)).runs + runs
 
     def _tuned(self, stream: str, later: list[RunSpec]) -> None:
         runs = self._runs({}, stream)

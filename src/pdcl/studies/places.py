@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pdcl.core.held_back import allowed
 from pdcl.duality.limits import as_limits
 from pdcl.duality.tolerance import Tolerance, describe
 from pdcl.errors import UsageError
@@ -48,14 +49,77 @@ class Need:
         if self.limit is None:
             return "no limit"
         if self.places is not None:
-            tried = [n for n, _ in self.curve.points]
-            beyond = not min(tried) <= self.places <= math.ceil(max(tried))
-            return f"{self.places:,} place{'s' * (self.places != 1)}" + (" (beyond what was tried)" if beyond else "")
+            return f"{self.places:,} place{'s' * (self.places != 1)}{self._untried(self.places)}"
         if not self.curve.falls:
             return "can't be told: its error doesn't fall with memory in these runs"
         if self.limit <= self.curve.a:
             return f"out of reach: a = {100 * self.curve.a:.1f} %"
         return f"out of reach: more than the {self.samples:,} samples that it has"
+
+    def _untried(self, places: int) -> str:
+        tried = [n for n, _ in self.curve.points]
+        if places < min(tried):
+            return " (below what was tried)"
+        return " (beyond what was tried)" if places > math.ceil(max(tried)) else ""
+
+
+@dataclass(frozen=True)
+class Total:
+    """What memory must hold for all limits that can be planned. tasks: of the stream, the newest too.
+
+    largest: the largest need of a past task. summed: all needs, and the largest once more for the newest task.
+    alike: all limits are written alike, so memory is divided evenly. unknown: limits out of reach, or untold.
+    """
+
+    tasks: int
+    classes: int
+    largest: int
+    summed: int
+    alike: bool
+    unknown: int
+
+    @property
+    def sentence(self) -> str:
+        and_more = (
+            f"; and {self.unknown} limit{'s' * (self.unknown != 1)} out of reach or unknown" if self.unknown else ""
+        )
+        if not self.largest:
+            return f"in all: unknown{and_more}"
+        even = f"{self.tasks} tasks, the newest too, × the largest need ({self.largest:,})"
+        most, last = self._with_witnesses(self.tasks * self.largest)
+        if self.alike:
+            return f"in all: {most:,} places: {even}, since limits that are alike leave memory even{last}{and_more}"
+        least, first = self._with_witnesses(self.summed)
+        return (
+            f"in all: {least:,} to {most:,} places: at best the sum of needs, the newest task counted as the largest"
+            f"{first}; where memory is divided evenly, {even}{last}{and_more}"
+        )
+
+    def _with_witnesses(self, replayed: int) -> tuple[int, str]:
+        memory = memory_for(replayed, self.tasks, self.classes)
+        return memory, f", and {memory - replayed:,} for witnesses" if memory > replayed else ""
+
+
+def memory_for(replayed: int, tasks: int, classes: int) -> int:
+    """The least memory that leaves so many places for replay, beside the witnesses that a stated limit sets aside."""
+    memory = replayed
+    while (short := replayed + tasks * _witnesses(memory, tasks, classes) - memory) > 0:
+        memory += short
+    return memory
+
+
+def _witnesses(memory: int, tasks: int, classes: int) -> int:
+    return allowed(None, None, True, memory, tasks, classes=classes).witnesses
+
+
+def total(stream: Stream, needs: Sequence[Need]) -> Total:
+    """Of all needs of a stream's past tasks, what its memory comes to."""
+    limited = [need for need in needs if need.limit is not None]
+    places = [need.places for need in limited if need.places is not None]
+    largest = max(places, default=0)
+    classes = stream.spec.outputs if stream.spec.kind == "classification" else 0
+    alike = len({need.written for need in needs}) <= 1
+    return Total(len(stream.tasks), classes, largest, sum(places) + largest, alike, len(limited) - len(places))
 
 
 def usual_sizes(stream: Stream) -> list[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from pdcl.errors import PdclError, RecordError, RunFinished, RunUnfinished
+from pdcl.errors import PdclError, RecordError, RunFinished, RunUnfinished, UsageError
 from pdcl.studies.engine import Ended, Job
 from pdcl.studies.spec import RunSpec
 from pdcl.studies.study import Study
@@ -46,6 +47,38 @@ def plan(study: Study, specs: Iterable[RunSpec], out: Path, streams: Streams) ->
             case _:
                 found.failed.append(Ended(job, 0.0, cause=str(obstacle)))
     return found
+
+
+def check_limits(specs: Iterable[RunSpec], streams: Streams) -> None:
+    """Raise UsageError for limits that don't fit their stream: misspelt, they would cost all other runs first.
+
+    A stream that can't be loaded, since its data isn't there, is no error yet: its runs will say so.
+    """
+    from pdcl.training.stated import check_against
+
+    missing = set()
+    for spec in specs:
+        place = spec.stream, repr(spec.stream_options)
+        if place in missing or not _fits_some_streams_only(spec.options.get("tolerance")):
+            continue
+        try:
+            stream = streams.get(replace(spec, held_out=None))
+        except (PdclError, OSError):
+            missing.add(place)
+            continue
+        try:
+            check_against(spec.options["tolerance"], stream.tasks)
+        except UsageError as error:
+            raise UsageError(f"{spec.label} on {spec.stream}: {error}") from error
+
+
+def _fits_some_streams_only(tolerance: Any) -> bool:
+    """Whether limits name tasks or columns, or are a list; others fit all streams, so none has to be loaded."""
+    from pdcl.core.tolerances import read_limits
+    from pdcl.duality.tolerance import PerTask
+
+    limits = read_limits(tolerance)
+    return limits is not None and bool(limits.tasks or limits.segments or isinstance(limits.rest, PerTask))
 
 
 def _obstacle(spec: RunSpec, out: Path, streams: Streams) -> RecordError | PdclError | None:

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdcl.errors import Damaged, LimitBroken, Locked, PdclError, RunFinished, RunUnfinished
+from pdcl.errors import Damaged, LearningWarning, LimitBroken, Locked, PdclError, RunFinished, RunUnfinished
 from pdcl.storage.disk import move_aside
 from pdcl.studies.engine import Call, Ended, Job, Returned, Work, failed
 from pdcl.studies.spec import RunSpec
@@ -77,7 +77,8 @@ def use_one_thread() -> None:
 
     torch.set_num_threads(1)
     keep_freed_memory()
-    warnings.filterwarnings("ignore", category=LimitBroken)
+    for category in (LimitBroken, LearningWarning):
+        warnings.filterwarnings("ignore", category=category)
 
 
 def _settle() -> None:

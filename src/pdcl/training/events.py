@@ -115,6 +115,15 @@ class Infeasible(Event):
     tolerance: float
     reached: float
 
+    def sentence(self, task: str, unit: str) -> str:
+        """For people. task: what the constrained one is called; unit: of its limit, "error" or "loss".
+
+        >>> Infeasible(1, 0, dual=3.2, slack=0.04, tolerance=0.11, reached=0.15).sentence("legacy", "error")
+        'tolerance 11.0 % of legacy not met: 15.0 %, λ 3.20 rising'
+        """
+        asked, reached = (in_unit(value, unit) for value in (self.tolerance, self.reached))
+        return f"tolerance {asked} of {task} not met: {reached}, λ {self.dual:.2f} rising"
+
 
 @dataclass(frozen=True)
 class PromisesJudged(Event):
@@ -156,6 +165,13 @@ class RunFailed(Event):
     task: int
     step: int
     cause: str
+
+
+def in_unit(value: float, unit: str) -> str:
+    """An error rate in percent; a loss with three decimals or, where these would be 0.000, by its first digit."""
+    if unit == "error":
+        return f"{100 * value:.1f} %"
+    return f"{value:.3f}" if abs(value) >= 0.0005 else f"{value:.1g}"
 
 
 Listener = Callable[[Event], None]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import torch
+
 from pdcl.core.tolerances import read_limits
 from pdcl.duality.limits import Limits, describe_limits
 from pdcl.duality.tolerance import PerTask
@@ -13,7 +16,10 @@ from pdcl.streams.task import Task
 
 
 def in_one_line(tolerance: Any) -> Any:
-    """Limits by name as the text that reads back the same, for files, names and command lines; others as they are."""
+    """Limits by name as the text that reads back the same, for files, names and command lines; arrays as lists, since
+    these can be compared and written; others as they are."""
+    if isinstance(tolerance, np.ndarray | torch.Tensor):
+        return tolerance.tolist()
     if not isinstance(tolerance, Mapping | Limits):
         return tolerance
     limits = read_limits(tolerance)
