@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from pdcl.errors import UsageError
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.inputs import check_inputs
-from pdcl.lifelong.learn import encoded, held_to_spec, prepared
+from pdcl.lifelong.new_task import encoded, held_to_spec, prepared
 from pdcl.streams.arrow import inputs_alone, is_arrow
 from pdcl.streams.checks import check_targets
 from pdcl.streams.data import Collate, Data, DatasetData, TensorData, everything
