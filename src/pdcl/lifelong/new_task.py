@@ -1,4 +1,4 @@
-"""One call's data as a task in the learner's own encoding: checks, new labels, and the spec that the first task shows."""
+"""One call's data as a task in the learner's own encoding: checks, new labels, and the first task's spec."""
 
 from __future__ import annotations
 
