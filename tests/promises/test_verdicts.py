@@ -103,7 +103,7 @@ def test_absolute_limits_have_exact_binomial_intervals():
 def test_a_multiple_of_the_loss_is_judged_on_pairs(worse, verdict):
     limit, rng = Limit("1.1x", "loss", value=0.01, factor=1.3 if worse == 1 else 1.1), np.random.default_rng(3)
     then = rng.gamma(2.0, 0.4, 4000)
-    row = judge_task("a", limit, then, worse * then)
+    row = judge_task("a", limit, then, worse * then, typical=0.8)
     assert row.verdict == verdict
     assert row.low <= row.now <= row.high
     assert row.limit == pytest.approx(limit.factor * row.then)
@@ -121,13 +121,6 @@ def test_a_floor_decides_where_the_reference_is_near_nothing():
     limit = Limit("1.1x>=0.5", "loss", value=0.5, factor=1.1)
     assert judge_task("a", limit, np.full(400, 1e-4), np.full(400, 0.05)).verdict == "kept"
     assert judge_task("a", limit, np.full(400, 1e-4), np.full(400, 1.0)).verdict == "BROKEN"
-
-
-def test_losses_are_clipped_and_what_is_not_a_number_is_the_worst():
-    limit = Limit("0.5", "loss", value=0.5)
-    row = judge_task("a", limit, None, [0.1] * 50 + [np.inf, np.nan] * 25)
-    assert row.verdict == "BROKEN"
-    assert row.now == pytest.approx((0.1 + np.log(100)) / 2)
 
 
 def test_the_number_that_would_decide_does_in_most_cases():
@@ -193,7 +186,6 @@ def test_what_the_caller_knows_stands_in_the_row():
         (lambda: judge_task("a", FIVE, None, [1.5]), "5% is an error rate: outcomes now must be 0"),
         (lambda: judge_task("a", FIVE, None, [[0]]), r"one outcome per sample, but has shape \(1, 1\)"),
         (lambda: judge_task("a", Limit("0.1", "loss", value=0.1), None, [-1.0]), "-1 is negative"),
-        (lambda: judge_task("a", Limit("9", "loss", value=9.0), None, [1.0]), "give a larger clip"),
         (lambda: judge_task("a", FIVE, None, [0], kind="class"), "not 'class'"),
         (lambda: judge_new("a", TWO_POINTS, [0]), r"is new and has no value from before: \+2pt"),
         (lambda: half_way(0.5, 0.6), "attainable=0.6 must be below chance=0.5"),

@@ -112,14 +112,17 @@ class Witnesses:
 
         seen, newest = self._look(filling, forward), len(tolerances) - 1
         own = seen.by_task(newest + 1)
+        had = filling.references(newest + 1, [False] * (newest + 1))
         limits = [(k, tolerances.of(k)) for k in range(newest)]
         held = [Held(places, samples) for places, samples in zip(replayed, self.samples, strict=False)]
         questions = [
-            self._past(tolerances.name(k), each, k, own[k], held=held[k], perhaps_seen=k in perhaps_seen)
+            self._past(
+                tolerances.name(k), each, k, own[k], held=held[k], perhaps_seen=k in perhaps_seen, typical=had[k]
+            )
             for k, each in limits
             if each is not None
         ]
-        questions += self._segments(filling, newest, seen, perhaps_seen)
+        questions += self._segments(filling, newest, seen, perhaps_seen, max(had[:newest], default=0.0))
         if open_ended:
             questions += [
                 self._past(name, each, 0, seen._at(slice(0)), come=False) for name, each in tolerances.waiting()
@@ -173,7 +176,7 @@ class Witnesses:
         )  # fmt: skip
 
     def _segments(
-        self, filling: Filling, newest: int, seen: Seen, perhaps_seen: Collection[int]
+        self, filling: Filling, newest: int, seen: Seen, perhaps_seen: Collection[int], typical: float
     ) -> list[Question]:  # fmt: skip
         """A row per segment with a limit, on the witnesses of all past tasks that are in it."""
         segments = filling.segments
@@ -184,7 +187,9 @@ class Witnesses:
         for c, (name, limit) in enumerate(zip(segments.names, segments.limits.values(), strict=True)):
             mine = seen.of_segment(c, newest)
             known = bool({*mine.tasks.tolist()} & {*perhaps_seen})
-            found.append(self._past(name, limit, 0, mine, kind=SEGMENT, come=come[c], perhaps_seen=known))
+            found.append(
+                self._past(name, limit, 0, mine, kind=SEGMENT, come=come[c], perhaps_seen=known, typical=typical)
+            )
         return found
 
     def _new(self, name: str, limit: Limit, stated: bool, seen: Seen, perhaps_seen: bool) -> Question:

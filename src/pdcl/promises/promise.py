@@ -18,8 +18,9 @@ class Promise:
     """One row of the table: the limit of a task (or a segment of the data), what was measured, and the verdict.
 
     kind: "task", "segment" or "new". written: the limit as stated, None for a new task without one.
-    limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a clipped loss.
-    then: the value at the reference, on the same samples. low, high: hold together with those of all other rows.
+    limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a mean loss.
+    then: the value at the reference, on the same samples. low, high: hold together with those of all other rows; there
+        is no high where losses reach the clip.
     verdict: kept, BROKEN, undecided, no witnesses; of a new task learned, NOT LEARNED; of a segment that no sample so
         far belongs to, no samples yet.
     over: how far now is above the limit, in points (error) or in loss; 0 where it isn't.
@@ -31,6 +32,7 @@ class Promise:
         can't show that it is kept.
     groups: how many groups (patients, speakers) the samples are of, where groups are counted. All values are means over
         groups then, and `wants` is a number of groups.
+    clip: losses count up to here in low, high and the verdict; None for error rates. beyond: samples that reach it.
     advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
     """
 
@@ -54,6 +56,8 @@ class Promise:
     advice: tuple[str, ...] = ()
     groups: int | None = None
     perhaps_seen: bool = False
+    clip: float | None = None
+    beyond: int = 0
 
     def as_json(self) -> dict[str, Any]:
         return vars(self) | {"advice": list(self.advice)}
@@ -78,6 +82,9 @@ class Promise:
             return f"{UNDECIDED}: every error is within 100 %; it was not learned when it came"
         if self.verdict == UNDECIDED and self.perhaps_seen and self.wants is None:
             return f"{UNDECIDED}: the network may have been trained on these samples; adopt others with unseen=True"
+        if self.verdict == UNDECIDED and self.beyond and self.clip is not None and self.wants is None:
+            found = f"{self.beyond:,} of {self.samples:,} losses are {self.clip:.4g} or more"
+            return f"{UNDECIDED}: {found}; what lies beyond can't be bounded"
         if self.verdict == UNDECIDED:
             what, unit = "samples" if self.steered else "witnesses", ""
             if self.groups is not None:
