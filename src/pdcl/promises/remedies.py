@@ -14,7 +14,6 @@ from pdcl.promises.places import fit
 # A float that should be a whole number of tenths must not be rounded up to the next one.
 SLIVER = 1e-9
 TRIES = 10
-TO_LEARN = "more epochs, or past tasks that weigh less (base_most=1), teach it better"
 
 
 class Held(NamedTuple):
@@ -22,6 +21,16 @@ class Held(NamedTuple):
 
     places: int
     samples: int
+
+
+def to_learn(past_weight: float) -> str:
+    """Advice for a task that was not learned. past_weight: of all past tasks; base_most=1 makes it at most 1.
+
+    >>> to_learn(0.0)
+    'more epochs teach it better'
+    """
+    lighter = ", or past tasks that weigh less (base_most=1)," if past_weight > 1 else ""
+    return f"more epochs{lighter} teach it better"
 
 
 def remedies(

@@ -36,7 +36,7 @@ from pdcl.promises.promise import (
     UNDECIDED,
     Promise,
 )
-from pdcl.promises.remedies import TO_LEARN, Held, remedies
+from pdcl.promises.remedies import Held, remedies, to_learn
 from pdcl.promises.split import Split
 from pdcl.promises.table import Promises
 
@@ -48,7 +48,9 @@ class Question:
     typical: of limits in loss, as in `interval`. come: whether any sample of it has come so far. held: of a task's
     memory, for advice where its limit is broken. groups: who each sample belongs to (a patient, a speaker), [n]:
     samples of one are alike, so groups are counted and each counts the same. perhaps_seen: the network may have been
-    trained on them. The other fields stand in the row as they are.
+    trained on them. past_weight: of all past tasks together while a new one was learned, in weights of the new one, for
+    advice where it was not learned. why_none: why it can't have samples to judge by, where it can't. The other fields
+    stand in the row as they are.
     """
 
     task: str
@@ -66,6 +68,8 @@ class Question:
     held: Held | None = None
     groups: npt.ArrayLike | None = None
     perhaps_seen: bool = False
+    past_weight: float = 0.0
+    why_none: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -109,9 +113,7 @@ def _judged(question: Question, level: float) -> Promise:
     verdict = _verdict(found, question) if question.come else NO_SAMPLES
     samples = int(np.size(question.now))
     groups = None if found is None else found.groups
-    open_still = found is not None and verdict == UNDECIDED and not found.kept
-    wants = found.wants if found is not None and open_still else None
-    wants = None if wants is None else max(wants, 1 + (groups or samples))
+    wants = None if found is None or verdict != UNDECIDED else _wants(found, question)
     return Promise(
         question.task,
         question.kind,
@@ -135,6 +137,7 @@ def _judged(question: Question, level: float) -> Promise:
         question.perhaps_seen,
         found and found.clip,
         0 if found is None else found.beyond,
+        question.why_none if found is None else "",
     )
 
 
@@ -143,7 +146,15 @@ def _advice(question: Question, found: Interval | None, verdict: str, side: floa
         return remedies(
             question.limit, found, question.held, lambda limit: _measured(replace(question, limit=limit), side)
         )  # fmt: skip
-    return (TO_LEARN,) if verdict == NOT_LEARNED else ()
+    return (to_learn(question.past_weight),) if verdict == NOT_LEARNED else ()
+
+
+def _wants(found: Interval, question: Question) -> int | None:
+    """How many samples would decide; None where no number would: within its limit, such a row never becomes kept."""
+    within = found.now <= found.limit
+    if found.wants is None or found.kept or (within and _shows_nothing(found, question)):
+        return None
+    return max(found.wants, 1 + (found.groups or int(np.size(question.now))))
 
 
 def _measured(question: Question, side: float) -> Interval:
