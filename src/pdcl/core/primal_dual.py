@@ -30,6 +30,7 @@ from pdcl.core.report import Report, Trace
 from pdcl.core.tolerances import ToleranceChange
 from pdcl.duality.dual_rules import Capped
 from pdcl.duality.duals import infeasible
+from pdcl.duality.lagrangian import base_weight
 from pdcl.duality.partition_rules import FIVE_POINTS
 from pdcl.errors import UsageError
 from pdcl.promises.table import Promises
@@ -123,13 +124,13 @@ class PrimalDual(Alternation):
         in_error = [self.tolerances.unit(k) == "error" for k in range(task + 1)]
         on_all = reached.error if in_error[-1] else reached.loss
         changes = self.tolerances.set(self.filling.references(task + 1, in_error), on_all)
-        self.witnesses.meet(task, data.targets)
+        self.witnesses.meet(task, data.targets, getattr(data, "groups", None))
         self.by_heart[task:] = [*[False] * (task - len(self.by_heart)), self.observed > 0]
         promises = None
         if self.tolerances.stated_any:
             promises = self.witnesses.promises(
                 self.filling, self.tolerances, reached, forward, self.tasks.counts.tolist(), self._perhaps_seen(),
-                self.open_ended,
+                self.open_ended, task * base_weight(self.base, self.base_most, task),
             )  # fmt: skip
         self.clock, self.aside = 0, None
         return Ended(self.last_duals, counts, missed, changes, note, promises)
@@ -266,6 +267,7 @@ class PrimalDual(Alternation):
                 **self.tolerances.state_dict(),
                 "first_seen": self.witnesses.first_seen,
                 "task_samples": self.witnesses.samples,
+                "smallest_groups": self.witnesses.smallest_groups,
                 "by_heart": self.by_heart,
                 "unseen": self.unseen,
                 "column_values": self.segments.table,
@@ -283,6 +285,7 @@ class PrimalDual(Alternation):
         self.tolerances.load_state_dict(state["method"])
         self.witnesses.first_seen = dict(state["method"].get("first_seen", {}))
         self.witnesses.samples = list(state["method"].get("task_samples", [0] * len(self.tolerances)))
+        self.witnesses.smallest_groups = list(state["method"].get("smallest_groups", [1] * len(self.tolerances)))
         self.by_heart = list(state["method"].get("by_heart", []))
         self.unseen = list(state["method"].get("unseen", []))
         self.segments.take_table(state["method"].get("column_values", {}))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pdcl.core.filling import GROUP, Filling, Reached
-from pdcl.core.held_back import GUARD, WITNESS
+from pdcl.core.held_back import GUARD, MOST_OF_TASK, WITNESS
 from pdcl.core.refill import are_classes
 from pdcl.core.segments import CODES
 from pdcl.core.tolerances import Tolerances
@@ -84,14 +84,18 @@ class Witnesses:
     """Which classes were known when each task was learned, and the table of promises.
 
     first_seen: class → the first task that had it. samples: how many each task was learned from, 0 where unknown.
+    smallest_groups: samples in the smallest group (a patient, a speaker) of each task, 1 where nobody said.
     """
 
     first_seen: dict[str, int] = field(default_factory=dict)
     samples: list[int] = field(default_factory=list)
+    smallest_groups: list[int] = field(default_factory=list)
 
-    def meet(self, task: int, targets: Tensor) -> None:
+    def meet(self, task: int, targets: Tensor, groups: Tensor | None = None) -> None:
         """A task with these targets is learned."""
+        smallest = 1 if groups is None or not len(groups) else int(groups.unique(return_counts=True)[1].min())
         self.samples[task:] = [*[0] * (task - len(self.samples)), len(targets)]
+        self.smallest_groups[task:] = [*[1] * (task - len(self.smallest_groups)), smallest]
         if are_classes(targets):
             for label in targets.unique().tolist():
                 self.first_seen.setdefault(str(label), task)
@@ -99,12 +103,14 @@ class Witnesses:
     def promises(
         self, filling: Filling, tolerances: Tolerances, reached: Reached, forward: Callable[[Any], Tensor],
         replayed: list[int], perhaps_seen: Collection[int] = (), open_ended: bool = False,
+        past_weight: float = 0.0,
     ) -> Promises:  # fmt: skip
         """The table after the newest task: a row per past task with a limit, per segment, then one for the newest.
 
         replayed: n_k of the past tasks while the newest was learned. perhaps_seen: tasks whose samples the network may
         have been trained on elsewhere. open_ended: nobody knows which tasks will come, so limits of names that none has
         so far have a row too: a misspelled name must not pass for a promise.
+        past_weight: of all past tasks together, in weights of the newest.
         """
         # Here and below: SciPy is imported once there is a table to make.
         from pdcl.promises.remedies import Held
@@ -112,14 +118,16 @@ class Witnesses:
 
         seen, newest = self._look(filling, forward), len(tolerances) - 1
         own = seen.by_task(newest + 1)
+        had = filling.references(newest + 1, [False] * (newest + 1))
         limits = [(k, tolerances.of(k)) for k in range(newest)]
         held = [Held(places, samples) for places, samples in zip(replayed, self.samples, strict=False)]
-        questions = [
-            self._past(tolerances.name(k), each, k, own[k], held=held[k], perhaps_seen=k in perhaps_seen)
-            for k, each in limits
-            if each is not None
-        ]
-        questions += self._segments(filling, newest, seen, perhaps_seen)
+        questions = []
+        for k, each in limits:
+            if each is not None:
+                about: dict[str, Any] = {"held": held[k], "perhaps_seen": k in perhaps_seen, "typical": had[k]}
+                about |= {"why_none": self._why_none(k)}
+                questions.append(self._past(tolerances.name(k), each, k, own[k], **about))
+        questions += self._segments(filling, newest, seen, perhaps_seen, max(had[:newest], default=0.0))
         if open_ended:
             questions += [
                 self._past(name, each, 0, seen._at(slice(0)), come=False) for name, each in tolerances.waiting()
@@ -127,8 +135,9 @@ class Witnesses:
         before = filling.references(newest + 1, [True] * (newest + 1))[:newest]
         limit, stated = self._goal(tolerances, reached, before)
         if limit is not None:
-            known = newest in perhaps_seen
-            questions.append(self._new(tolerances.name(newest), limit, stated, own[newest], known))
+            about = {"perhaps_seen": newest in perhaps_seen, "why_none": self._why_none(newest)}
+            about |= {"past_weight": past_weight}
+            questions.append(self._new(tolerances.name(newest), limit, stated, own[newest], **about))
         return judge(questions)
 
     @torch.no_grad()
@@ -173,27 +182,36 @@ class Witnesses:
         )  # fmt: skip
 
     def _segments(
-        self, filling: Filling, newest: int, seen: Seen, perhaps_seen: Collection[int]
+        self, filling: Filling, newest: int, seen: Seen, perhaps_seen: Collection[int], typical: float
     ) -> list[Question]:  # fmt: skip
         """A row per segment with a limit, on the witnesses of all past tasks that are in it."""
         segments = filling.segments
         if not segments:
             return []
         come = segments.masks(filling.memory[CODES].cpu()).any(1).tolist()
+        small = all(self._why_none(k) for k in range(newest))
+        too_small = "no past task is large enough for a tenth of it to be held back" if newest and small else ""
         found = []
         for c, (name, limit) in enumerate(zip(segments.names, segments.limits.values(), strict=True)):
             mine = seen.of_segment(c, newest)
             known = bool({*mine.tasks.tolist()} & {*perhaps_seen})
-            found.append(self._past(name, limit, 0, mine, kind=SEGMENT, come=come[c], perhaps_seen=known))
+            about: dict[str, Any] = {"come": come[c], "perhaps_seen": known, "typical": typical, "why_none": too_small}
+            found.append(self._past(name, limit, 0, mine, kind=SEGMENT, **about))
         return found
 
-    def _new(self, name: str, limit: Limit, stated: bool, seen: Seen, perhaps_seen: bool) -> Question:
+    def _why_none(self, task: int) -> str:
+        """Why a task has no witnesses whatever the memory; nothing where it could have some."""
+        samples, smallest = self.samples[task], self.smallest_groups[task]
+        if not samples or smallest <= int(MOST_OF_TASK * samples):
+            return ""
+        size = f"the smallest of its groups has {smallest:,}" if smallest > 1 else "that is none"
+        return f"at most a tenth of its {samples:,} samples may be held back, and {size}"
+
+    def _new(self, name: str, limit: Limit, stated: bool, seen: Seen, **about: Any) -> Question:
         from pdcl.promises.verdicts import Question
 
         now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
-        return Question(
-            name, limit, now, kind=NEW, stated=stated, steered=steered, groups=seen.members, perhaps_seen=perhaps_seen
-        )
+        return Question(name, limit, now, kind=NEW, stated=stated, steered=steered, groups=seen.members, **about)
 
     def _goal(self, tolerances: Tolerances, reached: Reached, before: list[float]) -> tuple[Limit | None, bool]:
         """What the new task must reach, and whether that is stated; if not, half-way from chance to what is attainable.

@@ -3,8 +3,7 @@
 5%      Clopper–Pearson
 +2pt    then + [d_low, d_high], the exact bounds of the change on the same samples (`paired`). The reference is
         taken as measured, so this is an interval of the change and not of the error rate itself
-0.05    betting, on losses clipped at `clip`: their mean is at most the true one, so that "above" carries over to
-        the loss itself and "at most" means the clipped loss (as in the gate)
+0.05    betting, on clipped losses (`clipping`), beside the mean of the losses as they are
 1.1x    f · then + betting bounds of the mean of now − f · then on the same samples; so the noise of the reference
         counts. A floor is a second limit, and each of the two gets half of `side`
 
@@ -24,16 +23,17 @@ import numpy.typing as npt
 from pdcl.errors import UsageError
 from pdcl.promises import paired, sample_sizes
 from pdcl.promises.bounds import Floats, mean_lower, mean_upper, rate_lower, rate_upper
+from pdcl.promises.clipping import clip_of
 from pdcl.promises.limit import Limit
 
-# −ln 0.01: the right class got 1 %. A loss beyond that counts as this much.
-CLIP = math.log(100)
+Numbers = npt.NDArray[np.int64]
 
 
 class Interval(NamedTuple):
     """kept: the limit holds; broken: it does not, each with error probability at most `side`. wants: samples.
 
-    groups: how many there are, None where each sample is one; wants: groups, then.
+    groups: how many there are, None where each sample is one; wants: groups, then. clip: losses count up to here, None
+    for error rates. beyond: samples that reach it; `high` is infinite then.
     """
 
     limit: float
@@ -45,6 +45,8 @@ class Interval(NamedTuple):
     broken: bool
     wants: int | None
     groups: int | None = None
+    clip: float | None = None
+    beyond: int = 0
 
 
 def interval(
@@ -52,42 +54,73 @@ def interval(
     then: npt.ArrayLike | None,
     now: npt.ArrayLike,
     side: float,
-    clip: float = CLIP,
+    clip: float | None = None,
     groups: npt.ArrayLike | None = None,
+    typical: float = 0.0,
 ) -> Interval:
     """The interval of one limit. then, now: an outcome per sample at the reference and now, [n]; wrong is 1.
 
-    groups: who each sample belongs to, [n].
+    groups: who each sample belongs to, [n]. clip: losses count up to here, if the limit is below; None: as usual.
+    typical: as in `clip_of`.
     """
-    after = _outcomes(limit, now, clip, "now")
-    before = None if then is None else _outcomes(limit, then, clip, "then")
+    after = _outcomes(limit, now, "now")
+    before = None if then is None else _outcomes(limit, then, "then")
     if before is not None and before.shape != after.shape:
         raise UsageError(f"limit {limit.written}: {len(before)} outcomes then, {len(after)} now; give the same samples")
-    if limit.unit == "loss" and limit.value is not None and limit.value >= clip:
-        raise UsageError(f"limit {limit.written} can't be broken by losses clipped at {clip:.4g}: give a larger clip")
     if limit.compares and before is None:
         raise UsageError(f"limit {limit.written} needs what the same samples gave at the reference: give then")
     numbers = None if groups is None else _numbers(limit, groups, after)
+    if limit.unit == "error":
+        return _bounded(limit, before, after, side, 1.0, numbers)
+    if clip is None or clip <= (limit.value or 0.0):
+        clip = clip_of(limit, len(after) if numbers is None else int(numbers.max()) + 1, typical)
+    return _of_losses(limit, before, after, side, clip, numbers)
+
+
+def _of_losses(
+    limit: Limit, before: Floats | None, after: Floats, side: float, clip: float, numbers: Numbers | None
+) -> Interval:
+    """Bounds of the clipped losses; then, now and limit of the losses as they are. What is no number counts as `clip`.
+
+    Where losses of `then` are clipped, 1.1x of them is more than bounds say: what lies beyond is added as measured.
+    """
+    after = np.where(np.isfinite(after), after, clip)
+    before = None if before is None else np.where(np.isfinite(before), before, clip)
+    cut = None if before is None else np.minimum(before, clip)
+    found = _bounded(limit, cut, np.minimum(after, clip), side, clip, numbers)
+    then, now = None if before is None else _mean(before, numbers), _mean(after, numbers)
+    allowed, beyond = limit.of(then), int((after >= clip).sum())
+    assert allowed is not None
+    found = found._replace(limit=allowed, then=then, now=now, broken=found.broken and found.low > allowed, clip=clip)
+    if not beyond:
+        return found
+    # More samples can only show that the clipped mean is above the limit.
+    wants = found.wants if _mean(np.minimum(after, clip), numbers) > allowed else None
+    return found._replace(high=math.inf, kept=False, wants=wants, beyond=beyond)
+
+
+def _bounded(
+    limit: Limit, before: Floats | None, after: Floats, side: float, top: float, numbers: Numbers | None
+) -> Interval:
+    """The interval from outcomes in [0, top]."""
     if numbers is None:
         counts = _right_or_wrong(after) and (before is None or _right_or_wrong(before))
-        return _independent(limit, before, after, side, clip, counts)
+        return _independent(limit, before, after, side, top, counts)
     before, after = None if before is None else _means(before, numbers), _means(after, numbers)
-    return _independent(limit, before, after, side, clip, counts=False)._replace(groups=len(after))
+    return _independent(limit, before, after, side, top, counts=False)._replace(groups=len(after))
 
 
-def _independent(
-    limit: Limit, before: Floats | None, after: Floats, side: float, clip: float, counts: bool
-) -> Interval:
+def _independent(limit: Limit, before: Floats | None, after: Floats, side: float, top: float, counts: bool) -> Interval:
     """The interval from independent outcomes. counts: they are right or wrong, and no means."""
     if not limit.compares:
-        return _absolute(limit, before, after, side, clip, counts)
+        return _absolute(limit, before, after, side, top, counts)
     assert before is not None
     if limit.rise is None:
-        return _ratio(limit, before, after, side, clip)
+        return _ratio(limit, before, after, side, top)
     return _rise(limit, before, after, side) if counts else _mean_rise(limit.rise, before, after, side)
 
 
-def _numbers(limit: Limit, groups: npt.ArrayLike, after: Floats) -> npt.NDArray[np.int64] | None:
+def _numbers(limit: Limit, groups: npt.ArrayLike, after: Floats) -> Numbers | None:
     """The number of each sample's group, from 0 on; None where every sample is a group of its own."""
     given = np.asarray(groups)
     if given.shape != after.shape:
@@ -96,15 +129,20 @@ def _numbers(limit: Limit, groups: npt.ArrayLike, after: Floats) -> npt.NDArray[
     return None if int(numbers.max()) + 1 == len(after) else numbers
 
 
-def _means(values: Floats, numbers: npt.NDArray[np.int64]) -> Floats:
+def _means(values: Floats, numbers: Numbers) -> Floats:
     return np.asarray(np.bincount(numbers, weights=values) / np.bincount(numbers))
+
+
+def _mean(values: Floats, numbers: Numbers | None) -> float:
+    """The mean of all samples, or of groups that count the same."""
+    return float((values if numbers is None else _means(values, numbers)).mean())
 
 
 def _right_or_wrong(outcomes: Floats) -> bool:
     return bool(((outcomes == 0) | (outcomes == 1)).all())
 
 
-def _outcomes(limit: Limit, values: npt.ArrayLike, clip: float, what: str) -> Floats:
+def _outcomes(limit: Limit, values: npt.ArrayLike, what: str) -> Floats:
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not len(found):
         raise UsageError(f"limit {limit.written}: {what} must be one outcome per sample, but has shape {found.shape}")
@@ -114,10 +152,10 @@ def _outcomes(limit: Limit, values: npt.ArrayLike, clip: float, what: str) -> Fl
         return found
     if (found < 0).any():
         raise UsageError(f"limit {limit.written}: a loss of {found.min():.4g} is negative; losses start at 0")
-    return np.where(np.isnan(found), clip, np.minimum(found, clip))
+    return found
 
 
-def _absolute(limit: Limit, before: Floats | None, after: Floats, side: float, clip: float, counts: bool) -> Interval:
+def _absolute(limit: Limit, before: Floats | None, after: Floats, side: float, top: float, counts: bool) -> Interval:
     assert limit.value is not None
     value, then, now = limit.value, None if before is None else float(before.mean()), float(after.mean())
     if limit.unit == "error" and counts:
@@ -125,7 +163,6 @@ def _absolute(limit: Limit, before: Floats | None, after: Floats, side: float, c
         low, high = float(rate_lower(wrong, n, side)), float(rate_upper(wrong, n, side))
         wants = sample_sizes.samples_needed_for_rate(value, now, level=side)
     else:
-        top = 1.0 if limit.unit == "error" else clip
         low, high = _mean_bounds(after, top, side)
         wants = sample_sizes.samples_needed_for_mean((now - value) / top, float(after.std()) / top, level=side)
     return Interval(value, then, now, low, high, high <= value, low > value, wants)
@@ -152,10 +189,9 @@ def _mean_rise(rise: float, before: Floats, after: Floats, side: float) -> Inter
     return Interval(min(1.0, then + rise), then, now, bottom, top, high <= rise, low > rise, wants)
 
 
-def _ratio(limit: Limit, before: Floats, after: Floats, side: float, clip: float) -> Interval:
+def _ratio(limit: Limit, before: Floats, after: Floats, side: float, top: float) -> Interval:
     assert limit.factor is not None
     factor, floor, then, now = limit.factor, limit.value or 0.0, float(before.mean()), float(after.mean())
-    top = 1.0 if limit.unit == "error" else clip
     excess, width = after - factor * before, (1 + factor) * top
     over = [bound - factor * top for bound in _mean_bounds(excess + factor * top, width, side / 2)]
     own = _mean_bounds(after, top, side / 2)

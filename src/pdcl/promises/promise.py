@@ -18,8 +18,9 @@ class Promise:
     """One row of the table: the limit of a task (or a segment of the data), what was measured, and the verdict.
 
     kind: "task", "segment" or "new". written: the limit as stated, None for a new task without one.
-    limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a clipped loss.
-    then: the value at the reference, on the same samples. low, high: hold together with those of all other rows.
+    limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a mean loss.
+    then: the value at the reference, on the same samples. low, high: hold together with those of all other rows; there
+        is no high where losses reach the clip.
     verdict: kept, BROKEN, undecided, no witnesses; of a new task learned, NOT LEARNED; of a segment that no sample so
         far belongs to, no samples yet.
     over: how far now is above the limit, in points (error) or in loss; 0 where it isn't.
@@ -31,6 +32,8 @@ class Promise:
         can't show that it is kept.
     groups: how many groups (patients, speakers) the samples are of, where groups are counted. All values are means over
         groups then, and `wants` is a number of groups.
+    clip: losses count up to here in low, high and the verdict; None for error rates. beyond: samples that reach it.
+    why_none: why there can't be any samples, where there are none and nobody can change that.
     advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
     """
 
@@ -54,6 +57,9 @@ class Promise:
     advice: tuple[str, ...] = ()
     groups: int | None = None
     perhaps_seen: bool = False
+    clip: float | None = None
+    beyond: int = 0
+    why_none: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return vars(self) | {"advice": list(self.advice)}
@@ -75,9 +81,13 @@ class Promise:
 
     def _finding(self) -> str:
         if self.verdict == UNDECIDED and self.unit == "error" and self.limit is not None and self.limit >= 1:
-            return f"{UNDECIDED}: every error is within 100 %; it was not learned when it came"
+            had = "" if self.then is None else f" (it had {100 * self.then:.1f} % then)"
+            return f"{UNDECIDED}: its limit allows every error{had}; a stricter one can be judged"
         if self.verdict == UNDECIDED and self.perhaps_seen and self.wants is None:
             return f"{UNDECIDED}: the network may have been trained on these samples; adopt others with unseen=True"
+        if self.verdict == UNDECIDED and self.beyond and self.clip is not None and self.wants is None:
+            found = f"{self.beyond:,} of {self.samples:,} losses are {self.clip:.4g} or more"
+            return f"{UNDECIDED}: {found}; what lies beyond can't be bounded"
         if self.verdict == UNDECIDED:
             what, unit = "samples" if self.steered else "witnesses", ""
             if self.groups is not None:
@@ -85,7 +95,7 @@ class Promise:
             decide = f"about {_rounded(self.wants)}{unit} would decide" if self.wants else "too near the limit to tell"
             return f"{UNDECIDED}: {self.samples} {what}; {decide}"
         if self.verdict == NO_WITNESSES:
-            return f"{UNDECIDED}: {NO_WITNESSES}; more memory, or witness=, gives some"
+            return f"{UNDECIDED}: {NO_WITNESSES}; {self.why_none or 'more memory, or witness=, gives some'}"
         if self.verdict not in (BROKEN, NOT_LEARNED):
             return self.verdict
         size = f"{self.over:.1f} points" if self.unit == "error" else f"{self.over:.3g}"

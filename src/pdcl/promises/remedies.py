@@ -4,6 +4,7 @@ that was not learned."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pdcl.promises.intervals import Interval
@@ -12,7 +13,7 @@ from pdcl.promises.places import fit
 
 # A float that should be a whole number of tenths must not be rounded up to the next one.
 SLIVER = 1e-9
-TO_LEARN = "more epochs, or past tasks that weigh less (base_most=1), teach it better"
+TRIES = 10
 
 
 class Held(NamedTuple):
@@ -22,9 +23,24 @@ class Held(NamedTuple):
     samples: int
 
 
-def remedies(limit: Limit, found: Interval, held: Held | None) -> tuple[str, ...]:
-    """Advice for one broken row."""
-    said = [_more_memory(found, held) if held is not None and limit.unit == "error" else "", _looser(limit, found)]
+def to_learn(past_weight: float) -> str:
+    """Advice for a task that was not learned. past_weight: of all past tasks; base_most=1 makes it at most 1.
+
+    >>> to_learn(0.0)
+    'more epochs teach it better'
+    """
+    lighter = ", or past tasks that weigh less (base_most=1)," if past_weight > 1 else ""
+    return f"more epochs{lighter} teach it better"
+
+
+def remedies(
+    limit: Limit, found: Interval, held: Held | None, tried: Callable[[Limit], Interval]
+) -> tuple[str, ...]:  # fmt: skip
+    """Advice for one broken row. tried: the interval that the same samples give another limit."""
+    if limit.unit == "loss":
+        said = [_looser_loss(found, tried) if limit.factor is None else ""]
+    else:
+        said = ["" if held is None else _more_memory(found, held), _looser(limit, found)]
     return tuple(each for each in said if each)
 
 
@@ -48,8 +64,20 @@ def _looser(limit: Limit, found: Interval) -> str:
     elif limit.factor is not None:
         return ""
     else:
-        text = f"{_tenths(found.high)}%" if limit.unit == "error" else f"{math.ceil(1000 * found.high) / 1000:g}"
+        text = f"{_tenths(found.high)}%"
     return f"looser limit ({text} would be kept)"
+
+
+def _looser_loss(found: Interval, tried: Callable[[Limit], Interval]) -> str:
+    """A limit in loss that these samples show to be kept. A looser limit has a wider clip, so it is tried out."""
+    value = found.now if math.isinf(found.high) else found.high
+    for _ in range(TRIES):
+        text = f"{math.ceil(1000 * value) / 1000:g}"
+        other = tried(Limit(text, "loss", value=float(text)))
+        if other.kept:
+            return f"looser limit ({text} would be kept)"
+        value = max(1.1 * value, value if math.isinf(other.high) else other.high)
+    return ""
 
 
 def _tenths(share: float) -> str:

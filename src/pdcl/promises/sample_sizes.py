@@ -53,8 +53,9 @@ def samples_needed_for_rate(limit: float, rate: float, power: float = 0.8, level
 
 def samples_needed_for_mean(gap: float, deviation: float, power: float = 0.8, level: float = 0.05) -> int | None:
     """Samples that decide a limit on a mean by betting, both in units of the range of a value."""
+    gap = min(abs(gap), 1.0)
     needed = (math.sqrt(2 * math.log(1 / level)) + _z(1 - power)) ** 2 * deviation**2
-    return _number(needed + 1.3 * math.log(1 / level) * abs(gap), abs(gap), level)
+    return _number(needed + 1.3 * math.log(1 / level) * gap, gap, level)
 
 
 def _spread(at_limit: float, variance: float, power: float, level: float) -> float:

@@ -68,7 +68,8 @@ class Promises(Sequence[Promise]):
     def notes(self) -> list[str]:
         """What a reader has to know about the numbers."""
         changes = any(row.paired and row.limit is not None for row in self.rows)
-        return ["→: the interval is that of the change since then, on the same samples."] if changes else []
+        said = ["→: the interval is that of the change since then, on the same samples."] if changes else []
+        return said + _counted(self.rows)
 
     def __str__(self) -> str:
         lines = [self.headings, *self.cells]
@@ -101,6 +102,16 @@ class Promises(Sequence[Promise]):
         return _cells(self.rows)
 
 
+def _counted(rows: Sequence[Promise]) -> list[str]:
+    """How far losses count, where there are some. Rows may have different clips."""
+    clips: dict[str, list[str]] = {}
+    for row in rows:
+        if row.clip is not None:
+            clips.setdefault(f"{row.clip:.4g}", []).append(row.task)
+    each = [clip if len(clips) == 1 else f"{clip} ({', '.join(tasks)})" for clip, tasks in clips.items()]
+    return [f"Losses count up to {', '.join(each)}: no number of samples bounds larger ones."] if clips else []
+
+
 def _cells(rows: Sequence[Promise]) -> list[list[str]]:
     stated = _right([_number(row, row.limit) for row in rows])
     then = _right([_number(row, row.then) for row in rows])
@@ -121,9 +132,9 @@ def _limit(row: Promise, value: str, width: int) -> str:
 
 
 def _interval(row: Promise) -> str:
-    if row.low is None or row.high is None:
-        return ""
     scale, digits = (100, 1) if row.unit == "error" else (1, 3)
+    if row.low is None or row.high is None:
+        return "" if row.low is None else f" (at least {scale * row.low:.{digits}f})"
     return f" ({scale * row.low:.{digits}f} – {scale * row.high:.{digits}f})"
 
 

@@ -13,15 +13,16 @@ own: a row could say "kept" beside an interval that crosses the limit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pdcl.errors import UsageError
-from pdcl.promises.intervals import CLIP, Interval, interval
+from pdcl.promises.intervals import Interval, interval
 from pdcl.promises.limit import Limit
 from pdcl.promises.promise import (
     BROKEN,
@@ -35,7 +36,7 @@ from pdcl.promises.promise import (
     UNDECIDED,
     Promise,
 )
-from pdcl.promises.remedies import TO_LEARN, Held, remedies
+from pdcl.promises.remedies import Held, remedies, to_learn
 from pdcl.promises.split import Split
 from pdcl.promises.table import Promises
 
@@ -43,11 +44,13 @@ from pdcl.promises.table import Promises
 @dataclass(frozen=True, eq=False)
 class Question:
     """Does `task` keep `limit`? then, now: an outcome per sample (1 where it is wrong, or its loss), [n] each, in the
-    same order; then may be left out where the limit is absolute. stated: whether a user wrote the limit. clip: losses
-    count up to here. come: whether any sample of it has come so far. held: of a task's memory, for advice where its
-    limit is broken. groups: who each sample belongs to (a patient, a speaker), [n]: samples of one are alike, so groups
-    are counted and each counts the same. perhaps_seen: the network may have been trained on
-    them. The other fields stand in the row as they are.
+    same order; then may be left out where the limit is absolute. stated: whether a user wrote the limit. clip,
+    typical: of limits in loss, as in `interval`. come: whether any sample of it has come so far. held: of a task's
+    memory, for advice where its limit is broken. groups: who each sample belongs to (a patient, a speaker), [n]:
+    samples of one are alike, so groups are counted and each counts the same. perhaps_seen: the network may have been
+    trained on them. past_weight: of all past tasks together while a new one was learned, in weights of the new one, for
+    advice where it was not learned. why_none: why it can't have samples to judge by, where it can't. The other fields
+    stand in the row as they are.
     """
 
     task: str
@@ -59,11 +62,14 @@ class Question:
     split: Split | None = None
     steered: bool = False
     advice: Sequence[str] = ()
-    clip: float = CLIP
+    clip: float | None = None
+    typical: float = 0.0
     come: bool = True
     held: Held | None = None
     groups: npt.ArrayLike | None = None
     perhaps_seen: bool = False
+    past_weight: float = 0.0
+    why_none: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -107,9 +113,7 @@ def _judged(question: Question, level: float) -> Promise:
     verdict = _verdict(found, question) if question.come else NO_SAMPLES
     samples = int(np.size(question.now))
     groups = None if found is None else found.groups
-    open_still = found is not None and verdict == UNDECIDED and not found.kept
-    wants = found.wants if found is not None and open_still else None
-    wants = None if wants is None else max(wants, 1 + (groups or samples))
+    wants = None if found is None or verdict != UNDECIDED else _wants(found, question)
     return Promise(
         question.task,
         question.kind,
@@ -119,7 +123,7 @@ def _judged(question: Question, level: float) -> Promise:
         found and found.then,
         found and found.now,
         found and found.low,
-        found and found.high,
+        None if found is None or math.isinf(found.high) else found.high,
         samples,
         verdict,
         _over(found, limit.unit),
@@ -128,20 +132,33 @@ def _judged(question: Question, level: float) -> Promise:
         split and split.taken_by_new,
         limit.compares,
         question.steered,
-        (*question.advice, *_advice(question, found, verdict)),
+        (*question.advice, *_advice(question, found, verdict, level / 2)),
         groups,
         question.perhaps_seen,
+        found and found.clip,
+        0 if found is None else found.beyond,
+        question.why_none if found is None else "",
     )
 
 
-def _advice(question: Question, found: Interval | None, verdict: str) -> tuple[str, ...]:
+def _advice(question: Question, found: Interval | None, verdict: str, side: float) -> tuple[str, ...]:
     if found is not None and verdict == BROKEN:
-        return remedies(question.limit, found, question.held)
-    return (TO_LEARN,) if verdict == NOT_LEARNED else ()
+        return remedies(
+            question.limit, found, question.held, lambda limit: _measured(replace(question, limit=limit), side)
+        )  # fmt: skip
+    return (to_learn(question.past_weight),) if verdict == NOT_LEARNED else ()
+
+
+def _wants(found: Interval, question: Question) -> int | None:
+    """How many samples would decide; None where no number would: within its limit, such a row never becomes kept."""
+    within = found.now <= found.limit
+    if found.wants is None or found.kept or (within and _shows_nothing(found, question)):
+        return None
+    return max(found.wants, 1 + (found.groups or int(np.size(question.now))))
 
 
 def _measured(question: Question, side: float) -> Interval:
-    return interval(question.limit, question.then, question.now, side, question.clip, question.groups)
+    return interval(question.limit, question.then, question.now, side, question.clip, question.groups, question.typical)
 
 
 def _verdict(found: Interval | None, question: Question) -> str:
