@@ -26,8 +26,8 @@ def coloured_table(promises: Promises) -> RenderableType:
         table.add_column(Text(heading), no_wrap=heading not in ("task", "verdict"))
     for row, cells in zip(promises, promises.cells, strict=True):
         table.add_row(*map(Text, cells[:-1]), Text(cells[-1], style=_style(row)))
-    for note in promises.notes:
-        table.caption = Text(note, style="dim")
+    if promises.notes:
+        table.caption = Text("\n".join(promises.notes), style="dim")
         table.caption_justify = "left"
     return Padding(table, (0, 0, 0, INDENT))
 
