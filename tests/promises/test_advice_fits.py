@@ -45,7 +45,8 @@ def test_lighter_past_tasks_are_advised_only_where_they_can_be_lighter(
     """Labels without a pattern, so that no task reaches 1 % error."""
     learner = pdcl.PDCL("mlp:8", memory=800, witness=60, tolerance={"*": "+50pt", "new": "1%"}, **options)
     for task in range(tasks):
-        x, y = np.zeros((600, 8), dtype="float32"), np.arange(600) % 2 + 2 * task
+        x = np.random.default_rng(task).normal(size=(600, 8)).astype("float32")
+        y = np.arange(600) % 2 + 2 * task
         row = learner.learn(x, y, name=str(task), epochs=1).promises[-1]
     assert row.verdict == "NOT LEARNED"
     assert ("base_most" in row.sentence) == lighter

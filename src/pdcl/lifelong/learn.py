@@ -124,7 +124,7 @@ def check_limits(learner: Learner, tolerance: Any, samples: Samples, kind: Kind)
     stated = getattr(learner, "tolerance", None)
     check_columns(stated, samples.columns, "the data")
     for each in (stated, tolerance):
-        check_kind(each, kind if learner.spec is None else learner.spec.kind)
+        check_kind(each, kind if learner.spec is None else learner.spec.kind, learner.objective)
 
 
 def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:

@@ -98,7 +98,7 @@ def resolve(
     options.put(user, "user")
     _judge_what_users_state(options)
     check_against(options.values.get("tolerance"), stream.tasks)
-    check_kind(options.values.get("tolerance"), stream.spec.kind)
+    check_kind(options.values.get("tolerance"), stream.spec.kind, options.values.get("objective"))
     _leave_out(options, kind)
     options.settle(kind.settled(options.values))
     return options

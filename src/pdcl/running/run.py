@@ -135,7 +135,7 @@ def _given(learner: Learner, stream: Stream, preset: str | None, options: Mappin
     resolved.put({name: getattr(learner, name) for name in own}, "user")
     resolved.settle(type(learner).settled(resolved.values))
     check_against(resolved.values.get("tolerance"), stream.tasks)
-    check_kind(resolved.values.get("tolerance"), stream.spec.kind)
+    check_kind(resolved.values.get("tolerance"), stream.spec.kind, resolved.values.get("objective"))
     return entry, resolved
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pdcl.core.objective import Objective
 from pdcl.core.tolerances import read_limits
 from pdcl.duality.limits import Limits, describe_limits
 from pdcl.duality.tolerance import PerTask
@@ -58,10 +59,10 @@ def own_limit(tolerance: Any, name: str | None) -> Any:
     return limits.tasks[name]
 
 
-def check_kind(tolerance: Any, kind: str) -> None:
-    """Raise UsageError for an error rate where targets are numbers."""
+def check_kind(tolerance: Any, kind: str, objective: Any = None) -> None:
+    """Raise UsageError for an error rate where targets are numbers. An objective of one's own may have one."""
     limits = read_limits(tolerance)
-    if limits is None or kind != "regression":
+    if limits is None or kind != "regression" or isinstance(objective, Objective):
         return
     stated = (*limits.tasks.values(), *limits.segments.values(), limits.rest, limits.new)
     if any(each is not None and each.unit == "error" for each in stated):
