@@ -52,10 +52,12 @@ def test_rows_that_come_again_in_a_later_task_keep_witnesses_unseen(monkeypatch)
     assert any("40 of 400 samples are copies of guards or witnesses: not trained on" in each for each in heard)
 
 
-def test_a_sample_that_was_learned_before_is_no_witness_of_a_later_task() -> None:
+@pytest.mark.parametrize("of_all", [True, False])
+def test_a_sample_that_was_learned_before_is_no_witness_of_a_later_task(of_all: bool) -> None:
+    """Whether limits are stated for all tasks, or for the first one alone."""
     x, y = noise(400)
-    learner = pdcl.PDCL("mlp:16", memory=300, tolerance="30%", witness=40)
-    learner.learn(x, y, name="a", epochs=1)
+    learner = pdcl.PDCL("mlp:16", memory=300, tolerance="30%" if of_all else None, witness=40)
+    learner.learn(x, y, name="a", epochs=1, tolerance=None if of_all else "30%")
     fresh = noise(100, seed=1)
     learner.learn(np.concatenate([x, fresh[0]]), np.concatenate([y, fresh[1]]), name="b", epochs=1)
     own = learner.held["x"][(learner.held["role"] == WITNESS) & (learner.held["task"] == 1)]

@@ -132,7 +132,7 @@ def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:
 
     An input that comes again with a class that is new was never learned as such.
     """
-    if not getattr(learner, "tolerance", None) or not raw.in_memory or not len(learner.lineage.samples):
+    if not learner.report().has_tolerances or not raw.in_memory or not len(learner.lineage.samples):
         return None
     known = torch.isin(data_hashes(raw, learner.lineage.key), learner.lineage.samples)
     if prepared(learner).kind == "classification":
