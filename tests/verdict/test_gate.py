@@ -10,7 +10,9 @@ import torch
 
 import pdcl
 from pdcl.errors import UsageError
+from pdcl.verdict.criteria import criteria_of
 from pdcl.verdict.ledger import LedgerError
+from pdcl.verdict.measuring import estimate_of
 from pdcl.verdict.outcome import CAVEAT
 from pdcl.verdict.output import FORMATS
 
@@ -78,6 +80,16 @@ def test_losses_are_clipped_and_the_output_says_so(ask):
     assert "betting" in found.rows[0].method
 
 
+def test_the_usual_clip_lies_well_above_the_limit_so_that_larger_losses_are_not_hidden():
+    losses = np.repeat([0.1, 17.0], [200, 400])
+    (asked,) = criteria_of(max_loss=4.0)
+    assert asked.clip == 40.0
+    assert estimate_of(losses, None, asked.clip).mean == pytest.approx(losses.mean())
+    assert estimate_of(losses, None, math.log(100)).mean < asked.limit < losses.mean()
+    assert criteria_of(max_loss=0.2, limits={"dog": 6.0})[0].clip == 60.0
+    assert "--clip" not in asked.as_words()
+
+
 def test_a_loss_beyond_the_clip_counts_as_the_clip(ask):
     found = ask([50, 50, 50], [50, 0, 0], max_loss=0.2, clip=2.0, by="class")
     assert found.rows[0].estimate == pytest.approx(2.0)
@@ -136,7 +148,7 @@ def test_looks_are_counted_over_models_and_split_the_level(ask, oracle):
         ({}, "say what the limit is on"),
         ({"max_error": 0}, "positive"),
         ({"max_error": 5}, "5 % is 0.05"),
-        ({"max_loss": 9}, "below the clip"),
+        ({"max_loss": 9, "clip": 4.6}, "below the clip"),
         ({"max_error": 0.1, "clip": 3}, "no effect"),
         ({"max_error": 0.1, "confidence": 95}, "0.95 is 95 %"),
     ],

@@ -51,7 +51,7 @@ class Gate:
     looks: int | None = None
     """How many looks this audit set will ever get (1); fixed at the first look."""
     clip: float | None = None
-    """Where losses are cut off (4.605: less than 1 % for the right class)."""
+    """Where losses are cut off (ten times the limit, at least 4.605: 1 % for the right class)."""
     ledger: Path | None = None
     """Where looks are counted, if not beside the audit set."""
     evidence: Path | None = None

@@ -12,6 +12,8 @@ from pdcl.errors import UsageError
 
 # −ln 0.01: a sample whose right class was given less than 1 %.
 CLIP = math.log(100)
+# A clip near the limit would hide what lies beyond it: many times the limit then counts as little more than it.
+TIMES = 10
 CRITERIA = {
     "error": "error rate",
     "loss": "clipped loss",
@@ -61,7 +63,8 @@ class Criterion:
         words = [OPTIONS[self.kind], repr(limit)]
         for name, value in self.special:
             words += ["--limit", f"{name}={value!r}"]
-        return words + (["--clip", repr(self.clip)] if self.clip not in (None, CLIP) else [])
+        usual = _clip_for(self.limit, *(limit for _, limit in self.special))
+        return words + (["--clip", repr(self.clip)] if self.clip not in (None, usual) else [])
 
 
 def criteria_of(
@@ -95,12 +98,17 @@ def criteria_of(
     if clip is not None and "loss" not in chosen:
         raise UsageError("clip has no effect without max_loss")
     special = tuple(sorted((limits or {}).items()))
-    cut = clip or CLIP
+    cut = clip or _clip_for(max_loss or 0.0, *(limit for _, limit in special))
     kinds = [(kind, limit) for kind, limit in chosen.items() if kind != "drop"]
     if max_drop is not None:
         kinds += [("drop", max_drop)] if against else []
         kinds += [("since", max_drop)]
     return tuple(Criterion(kind, limit, special, cut if kind == "loss" else None) for kind, limit in kinds)
+
+
+def _clip_for(*limits: float) -> float:
+    """Where losses are cut if nobody says: well above the largest limit."""
+    return max(CLIP, TIMES * max(limits))
 
 
 @dataclass(frozen=True)
