@@ -60,6 +60,9 @@ EVIDENCE = {
     "soften": f"{DEFAULTS}, {PRICES}",
     "drift_tolerance": NONE,
 }
+STATED = {
+    "without a limit": None, "for rises (+2pt)": "+2pt", "for error rates (5%)": "5%", "for losses (0.05)": 0.05,
+}  # fmt: skip
 KINDS = {
     "dual": "How duals answer slacks",
     "estimator": "Which stored samples a step replays, and with what weights",
@@ -77,13 +80,19 @@ This page is the output of `python docs/options.py`, and a test compares the two
 """
 
 
+TRAINED = """Arguments of `pdcl.run`, of `learn` and of `pdcl update`. If you state neither, `learn` and streams without a
+preset go by the task's size: batches of 10 (32 from 2,000 samples on), and as many passes as make about 600 steps, from 1 to 20.
+
+"""
+
+
 def page() -> str:
     shared = {each.name for each in fields(Finetune)}
     replayed = {each.name for each in fields(ER)}
     parts = [
         HEAD,
         "## How a run is carried out\n\nOn the command line.\n\n" + _table(Running),
-        "## How long a task is trained\n\n" + _table(Schedule),
+        "## How long a task is trained\n\n" + TRAINED + _table(Schedule),
         "## All methods\n\n" + _table(Finetune),
         "## Methods that replay\n\n" + _table(ER, without=shared),
         "## pdcl, pdcl0, pdcl-s, even\n\n" + _variants() + "\n\n" + _own_table(replayed),
@@ -100,14 +109,24 @@ def _table(kind: type, without: frozenset[str] | set[str] = frozenset()) -> str:
 
 
 def _own_table(without: set[str]) -> str:
-    helps, plain, limited = explained(PDCL), PDCL.settled({}), PDCL.settled({"tolerance": "+2pt"})
+    helps = explained(PDCL)
+    settled = {words: PDCL.settled({} if limit is None else {"tolerance": limit}) for words, limit in STATED.items()}
     rows = []
     for each in _offered(PDCL, without):
-        found = [plain.get(each.name), limited.get(each.name)] if each.default is None else [each.default] * 2
-        texts = list(dict.fromkeys(_shown(value) for value in found))
-        default = texts[0] if len(texts) == 1 else f"{texts[0]}; where a limit is an error rate, {texts[1]}"
-        rows.append(f"| `{each.name}` | {default} | {_cell(helps[each.name])} | {EVIDENCE[each.name]} |")
+        found = {
+            words: each.default if each.default is not None else own.get(each.name) for words, own in settled.items()
+        }
+        rows.append(f"| `{each.name}` | {_by_limit(found)} | {_cell(helps[each.name])} | {EVIDENCE[each.name]} |")
     return "\n".join(["| option | default | effect | measured in |", "|---|---|---|---|", *rows])
+
+
+def _by_limit(found: dict[str, Any]) -> str:
+    """What holds by the kind of limit that is stated, where that matters."""
+    texts = {words: _shown(value) for words, value in found.items()}
+    if len(set(texts.values())) == 1:
+        return texts.popitem()[1]
+    kinds = {text: " and ".join(words for words in texts if texts[words] == text) for text in texts.values()}
+    return "; ".join(f"{text} {words}" for text, words in kinds.items())
 
 
 def _variants() -> str:

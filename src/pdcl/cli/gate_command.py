@@ -57,7 +57,7 @@ class Gate:
     evidence: Path | None = None
     """New directory for all that the verdict rests on."""
     samples: bool = True
-    """Whether the evidence holds the audit samples themselves."""
+    """The evidence holds the audit samples themselves, unless --no-samples."""
     network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None
     """Function that builds the model's own network."""
     format: Literal["table", "json", "md", "junit"] = "table"

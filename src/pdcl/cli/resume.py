@@ -11,6 +11,12 @@ USAGE = """usage: pdcl resume RUN [options]
 
   pdcl resume runs/digits-pdcl-m100-s0
 
+  --data DIR                 where the data of benchmarks lies
+  --network PKG.MOD:BUILD    where the run was given its own network
+  --plugin FILE              a Python file that registers methods or streams
+  --no-snapshot              don't keep what memory holds at the end
+  --checkpoint-every 30s     save the state so often, or every so many steps (500)
+
 RUN is the directory of a run. It goes on from its newest checkpoint to the result that it would have had."""
 
 

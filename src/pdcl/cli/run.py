@@ -25,7 +25,7 @@ STREAM_OPTION = "--stream-option"
 class Running:
     """How a run is carried out.
 
-    preset: which option table of the stream: default, paper, equal
+    preset: which option table of the stream: default, auto, paper, equal, … (docs/presets.md)
     seeds: run seeds 0 … N−1
     out: where records go
     data: where the data of benchmarks lies

@@ -64,7 +64,7 @@ class Options:
     evidence: Path | None = None
     """New directory for all that the verdict rests on."""
     samples: bool = True
-    """Whether the evidence holds the audit samples themselves."""
+    """The evidence holds the audit samples themselves, unless --no-samples."""
     again: bool = False
     """Decide anew what was refused or rolled back; it takes a look."""
     network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None

@@ -76,10 +76,8 @@ class Generalization:
 @register_rule("partition", "room")
 @dataclass(frozen=True)
 class ByRoom:
-    """n_k ∝ w_k, by the room that a task's limit leaves, against the median of the other tasks' rooms:
-
-        q_k = (median room of the others + soft) / (room_k + soft)
-        w_k = q_k^power, at most `most`, where q_k > exp(clear / √(t − 1)); 1 otherwise
+    """n_k ∝ w_k: w_k = min(most, q_k^power) where q_k > exp(clear / √(t − 1)), else 1; q_k = (median room of the
+    others + soft) / (room_k + soft), where a task's room is what its limit leaves.
 
     A past task's share can only shrink, since its data is gone: places must be kept before a limit breaks. An error
     falls about as 1/√n, hence power 2; what it rises by falls about as 1/n, hence 1 where limits are rises. Limits may
