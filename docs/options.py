@@ -81,7 +81,7 @@ This page is the output of `python docs/options.py`, and a test compares the two
 
 
 TRAINED = """Arguments of `pdcl.run`, of `learn` and of `pdcl update`. If you state neither, `learn` and streams without
-a preset go by the task's size: batches of 10 (32 from 2,000 samples on), and as many passes as make about 600 steps, from
+a preset go by the size of the task: batches of 10 (32 from 2,000 samples on), and passes for about 600 steps, from
 1 to 20.
 
 """
