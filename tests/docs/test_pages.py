@@ -79,8 +79,41 @@ def test_the_equation_of_the_page_is_in_the_docstring_of_its_function():
         "pdcl.duality.generalization_partition": "min Σ λ_k sqrt(ln n_k / n_k)",
         "pdcl.duality.sample_without_replacement": "λ_i / ‖λ‖₁",
         "pdcl.duality.value_bound": "P(ε) − ⟨λ, γ⟩",
+        "pdcl.duality.lagrangian": "Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i)",
+        "pdcl.duality.sample_prices": "λ_i / n_k",
     }.items():
         assert formula in found(name).__doc__, name
+
+
+def test_the_method_page_has_the_paper_s_equations_per_sample_and_its_bounds():
+    text = read(DOCS / "method.md")
+    for formula in (
+        r"\varepsilon_i = 1.1 \, \varepsilon_k",
+        r"\frac{1}{n_k} \sum_{i \in B_k} \left[ (b + \lambda_i) \, \ell_i - \lambda_i \varepsilon_i \right]",
+        r"\omega^2 = \frac{2}{\mu}",
+        r"m_k + \frac{T - 1}{T} M \delta",
+        r"\lambda_t = 1",
+    ):
+        assert formula in text, formula
+    assert found("pdcl.core.alternation.SAMPLE_TOLERANCE") == 1.1
+    assert f"n<sub>min</sub> is {found('pdcl.duality.partition_rules.Generalization')().minimum}:" in text
+
+
+def test_every_equation_of_the_method_page_can_be_drawn():
+    pytest.importorskip("latex2mathml")
+    drawn = script("equations").on_page_markdown(read(DOCS / "method.md"))
+    assert "$$" not in drawn
+    assert not re.search(r"<m[a-z]+>\\", drawn), "a command that latex2mathml doesn't know"
+
+
+def test_the_page_on_presets_says_what_the_data_is():
+    from pdcl.streams.benchmarks import organa, tiny_imagenet
+
+    text = read(DOCS / "presets.md")
+    assert (len(organa.ORGANS), tiny_imagenet.CLASSES, tiny_imagenet.COUNTS["test"]) == (10, 40, 50)
+    assert "ten of the eleven organs" in text
+    assert "the first forty classes by their WordNet number" in text
+    assert "(50 a class)" in text
 
 
 def test_the_page_on_rules_names_every_rule():

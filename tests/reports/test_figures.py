@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from matplotlib.markers import CARETDOWN, CARETUP
 
 from pdcl.cli import figures as command_line
 from pdcl.errors import UsageError
@@ -14,15 +15,17 @@ from pdcl.reports.borders import Borders
 from pdcl.reports.dossier import read_story
 from pdcl.reports.figures import style
 from pdcl.reports.figures.drawing import Wanted, draw, draw_rows
-from pdcl.reports.figures.duals import duals, has_curves, priced, single_duals, tight_usual_loose
+from pdcl.reports.figures.duals import duals, has_curves, priced, single_duals, start_of, tight_usual_loose
+from pdcl.reports.figures.grids import sweep_grid
 from pdcl.reports.figures.limits import far_behind, limit
 from pdcl.reports.figures.mapping import samples_map
-from pdcl.reports.figures.runs import partition, zeta
+from pdcl.reports.figures.runs import distance, partition, zeta
 from pdcl.reports.figures.selecting import main_runs, partitioned_by_dual
 from pdcl.reports.figures.style import save
-from pdcl.reports.figures.sweeps import amount, of_shared_seeds, varied, versus_memory
+from pdcl.reports.figures.sweeps import ablation, amount, of_shared_seeds, varied, versus_memory
 from pdcl.reports.maps import Map
 
+CARETS = (CARETDOWN, CARETUP)
 PLOTS = (
     "zeta",
     "accuracy-memory-digits",
@@ -188,6 +191,8 @@ def test_a_map_of_many_classes_has_a_marker_per_task_and_no_text_is_cut_off():
     made.canvas.draw()
     (legend,) = made.legends
     assert len({(handle.get_color(), handle.get_marker()) for handle in legend.legend_handles}) == 10
+    assert len({handle.get_marker() for handle in legend.legend_handles[:8]}) == 8, "told apart in grey"
+    assert legend.get_title().get_text() == "task"
     text = made._supxlabel.get_window_extent()
     assert text.x0 > 0
     assert text.x1 < made.bbox.x1
@@ -207,9 +212,19 @@ def test_an_interval_that_leaves_the_panel_ends_in_an_arrow(tmp_path, fake_run):
         fake_run(tmp_path, accuracy, seed=seed, method="er", label="er")
         fake_run(tmp_path, 0.80 + seed / 1000, seed=seed)
     axes = versus_memory(main_runs(scan(tmp_path)), "accuracy").axes[0]
-    marked = {(line.get_marker(), float(line.get_ydata()[0])) for line in axes.lines if line.get_marker() in "^v"}
+    marked = {(line.get_marker(), float(line.get_ydata()[0])) for line in axes.lines if line.get_marker() in CARETS}
     low, high = axes.get_ylim()
-    assert marked == {("v", low), ("^", high)}, "er: 80 ± 25 points; pdcl's interval fits"
+    assert marked == {(CARETDOWN, low), (CARETUP, high)}, "er: 80 ± 25 points; pdcl's interval fits"
+
+
+def test_a_limit_gives_way_to_an_interval_that_misses_it_by_less_than_a_point(tmp_path, fake_run):
+    for seed, accuracy in enumerate((0.800, 0.804, 0.808)):
+        fake_run(tmp_path, accuracy, seed=seed)
+    axes = versus_memory(main_runs(scan(tmp_path)), "accuracy").axes[0]
+    low, high = axes.get_ylim()
+    assert low < 79.41
+    assert high > 81.39, "80.4 ± 0.99 points, of runs from 80 to 80.8"
+    assert not [line for line in axes.lines if line.get_marker() in CARETS]
 
 
 def test_two_seeds_never_blow_up_an_axis(tmp_path, fake_run):
@@ -256,6 +271,9 @@ def test_a_method_far_behind_is_a_note_and_the_rest_fill_the_axis():
     assert far_behind({label: [-v for v in values] for label, values in lines.items()}, worse=max) == ["agem"]
     assert far_behind({"er": [88, 90], "pdcl": [91, 93], "ring": [85, 87]}) == []
     assert far_behind({"er": [20, 21], "pdcl": [91, 93]}) == []
+    assert far_behind({"ring": [88, 90], "pdcl0": [91, 93], "gss": [89, 92], "er": [20, 30]}) == [], (
+        "er is always drawn"
+    )
 
 
 @pytest.mark.parametrize(("metric", "sign"), [("accuracy", 1), ("forgetting", -1)])
@@ -281,7 +299,54 @@ def test_a_long_name_of_a_task_leaves_room_for_the_figure():
     (legend,) = made.legends
     assert [text.get_text() for text in legend.get_texts()] == [names[0], "goldfish, European fire…"]
     (axes,) = made.axes
-    assert axes.get_window_extent().x1 < legend.get_window_extent().x0
+    assert axes.get_window_extent().y0 > legend.get_window_extent().y1, "the legend is below"
+    assert legend.get_window_extent().x0 > 0
+    assert legend.get_window_extent().x1 < made.bbox.x1
+
+
+def test_methods_that_divide_memory_evenly_are_a_note_in_the_figure_of_distances():
+    even, uneven = [[10], [5, 5]], [[10], [8, 2]]
+    made = distance({"er-ring": [even] * 3, "pdcl0": [even], "pdcl": [uneven, uneven, [[10], [9, 1]]]}, "mnist")
+    (axes,), (legend,) = made.axes, made.legends
+    assert [text.get_text() for text in axes.texts] == ["0: er-ring, pdcl0"]
+    assert [text.get_text() for text in legend.get_texts()] == ["pdcl"]
+    assert axes.get_title() == "mnist"
+    assert axes.get_ylim()[0] < 0, "a point at 0 is whole"
+    (_, bar) = axes.containers[0].lines[2][0].get_segments()
+    assert bar[1][1] > bar[0][1], "three seeds have an interval"
+    assert not distance({"er-ring": [even]}).legends
+
+
+def test_curves_of_duals_begin_where_their_task_does(tmp_path, fake_run):
+    with_duals(path := fake_run(tmp_path), 3.0, 3.0)
+    story = read_story(path)
+    curve = single_duals(story, start=0.5).axes[0].lines[0]
+    begins = [chapter.start for chapter in story.chapters[1:]]
+    points = [tuple(point) for point in curve.get_xydata()]
+    assert {(float(begin), 0.5) for begin in begins} <= {*points}
+    (row,) = scan(tmp_path)
+    assert (start_of(row), start_of(replace(row, options={"start": 1.0}))) == (0.0, 1.0)
+    assert start_of(replace(row, options={"warm": True})) is None
+
+
+@pytest.mark.parametrize(("count", "columns"), [(5, 5), (8, 4)])
+def test_no_entry_of_a_legend_stands_alone_in_a_row(tmp_path, fake_run, count, columns):
+    for method in style.METHODS[:count]:
+        fake_run(tmp_path, method=method, label=method)
+    (legend,) = sweep_grid(main_runs(scan(tmp_path))).legends
+    assert legend._ncols == columns
+
+
+def test_figures_of_one_stream_name_it(tmp_path, fake_run):
+    for value in (0.1, 0.2):
+        fake_run(tmp_path, options={"tolerance": value})
+    rows = scan(tmp_path)
+    assert versus_memory(main_runs(rows), "accuracy").axes[0].get_title() == "digits"
+    assert ablation(rows, "tolerance", "ε")._suptitle.get_text() == "digits"
+
+
+def test_zeta_says_where_it_falls_and_what_bp_takes():
+    assert [text.get_text() for text in zeta().axes[0].texts] == ["convex", "falls from n = e", "BP: n ≥ 5"]
 
 
 def test_a_partition_is_shown_of_a_method_that_follows_its_duals(tmp_path, fake_run):

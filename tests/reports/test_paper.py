@@ -20,6 +20,7 @@ from pdcl.reports.paper.claims import CLAIMS
 from pdcl.reports.paper.gallery import draw_answers
 from pdcl.reports.paper.page import of_paper, write_page
 from pdcl.reports.paper.price_figure import price_panels
+from pdcl.reports.paper.prices import SETTLED
 from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs, more, no_less, no_more, within
 from pdcl.studies import load
@@ -384,6 +385,26 @@ def test_changed_forms_stand_below_the_printed_ones_with_wrong_labels_beside_rig
     order = [f">{name}<" for name in ("er", "pdcl", "pdcl, BP", "pdcl, λ from 1", "pdcl-s-clipped")]
     assert [text.index(name) for name in order] == sorted(text.index(name) for name in order)
     assert "10 % wrong labels" in text
+
+
+def test_what_claims_compare_is_in_the_figure_that_they_link_to(study, tmp_path) -> None:
+    study("er", 0.80, 0.0)
+    study("er", 0.81, 0.0, options={"lr": 0.001})
+    study("pdcl", 0.82, 0.0, options={"tolerance": "1.1x"})
+    study("er", 0.85, 0.0, label="er-reported", options={"optimizer": "sgd", "lr": 0.1})
+    for memory, network in ((50, "mlp:400-400"), (500, "mlp:10-10"), (500, "mlp:400-400")):
+        for path in study("pdcl0", 0.9, memory=memory, options={**SETTLED, "network": network}):
+            left_by_whatif(path, (0.1, -0.01, -0.02, 0.001), (-0.1, 0.0, 0.02, 0.001))
+    drawn = drawn_answers(study, tmp_path)
+    text = (tmp_path / "variants-mnist-tamed.svg").read_text()
+    for name in ("er, Adam at .001", "pdcl, ε = 1.1 m_k", "er, its authors' settings"):
+        assert f">{name}<" in text
+    assert len(drawn.shown["capacity-mnist-tamed"].rows) == 3 * len(SEEDS)
+    text = (tmp_path / "capacity-mnist-tamed.svg").read_text()
+    for name in ("400 units, memory 50", "10 units, memory 500", "400 units, memory 500", "ω needed: 0.100"):
+        assert f">{name}<" in text
+    linked = {claim.part: claim.figure for claim in CLAIMS}
+    assert (linked["capacity"], linked["noise"]) == ("capacity-mnist", "what-wrong-labels-do")
 
 
 def test_a_method_that_learns_little_is_shown_to_have_little_to_forget(study) -> None:

@@ -112,7 +112,7 @@ def _divided(drawn: Drawn, suffix: str, groups: list[Group]) -> None:
     held = {member.label: _partitions(member) for member in groups}
     held = {label: each for label, each in held.items() if each}
     dividing = [member for member in groups if member.label in held]
-    draw_it = partial(runs.distance, held) if held else None
+    draw_it = partial(runs.distance, held, dividing[0].first.stream) if held else None
     drawn.put("distance", suffix, draw_it, "no run keeps a memory", rows_of(dividing))
     chosen = partitioned_by_dual(dividing)
     reason = "no primal-dual method with a partition by dual was run"

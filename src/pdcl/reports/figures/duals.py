@@ -16,7 +16,7 @@ from pdcl.reports.figures.selecting import follows_duals, level, options_given, 
 from pdcl.reports.figures.style import figure, look
 from pdcl.reports.figures.sweeps import of_shared_seeds, varied
 from pdcl.reports.story import Story
-from pdcl.reports.thinning import columns
+from pdcl.reports.thinning import Curve, Values, columns
 
 # With one step there is no curve.
 FEWEST_STEPS = 2
@@ -36,7 +36,7 @@ def draw_duals(drawn: Drawn, suffix: str, rows: Sequence[Row], groups: Sequence[
     row = next((each for each in member.rows if has_curves(stories[each.path])), member.first)
     drawn.priced.add(row.path)
     title = titled(member, row)
-    draw_it = partial(single_duals, stories[row.path], title) if has_curves(stories[row.path]) else None
+    draw_it = partial(single_duals, stories[row.path], title, start_of(row)) if has_curves(stories[row.path]) else None
     drawn.put("duals", suffix, draw_it, f"{title}: {TOO_FEW}", [row])
 
 
@@ -86,7 +86,7 @@ def duals(line: Mapping[float, Group], stories: Mapping[float, Story]) -> Any:
     more = {"columns": len(names), "squeeze": False, "sharey": True}
     with figure(width=0.75 * len(names), height=0.95, **more) as (made, panels):
         for axes, (value, name) in zip(panels[0], names.items(), strict=True):
-            lambdas(axes, stories[value])
+            lambdas(axes, stories[value], start_of(line[value].first))
             axes.set(title=f"{name}: ε = {value:g}", xlabel="step")
         # The panels share this axis: the first alone would decide how far it goes.
         panels[0][0].set_ylim(0, 1.05 * max(_largest(stories[value]) for value in names))
@@ -116,18 +116,35 @@ def tight_usual_loose(line: Mapping[float, Group]) -> dict[float, str]:
     return dict(sorted(names.items()))
 
 
-def single_duals(story: Story, title: str = "") -> Any:
+def single_duals(story: Story, title: str = "", start: float | None = None) -> Any:
     """λ of every past task over time."""
     with figure() as (made, axes):
-        lambdas(axes, story)
+        lambdas(axes, story, start)
         axes.set(xlabel="step", ylabel="λ", title=title)
         # Beside the panel: inside it curves can be anywhere.
         made.legend(loc="outside right center", title="λ of")
         return made
 
 
-def lambdas(axes: Any, story: Story) -> None:
-    x, ys = columns(story.duals)
+def start_of(row: Row) -> float | None:
+    """What every λ of a run starts a task with; None where it goes on from the last one."""
+    return None if row.options.get("warm") else float(row.options.get("start") or 0.0)
+
+
+def from_start(story: Story, start: float) -> Curve:
+    """The curve of duals with the point at which each task began: the first dual step comes later."""
+    begins = {chapter.task: chapter.start for chapter in story.chapters}
+    rows: list[tuple[int, float, Values]] = []
+    for segment, x, values in story.duals.kept():
+        if segment in begins and (not rows or rows[-1][0] != segment):
+            rows.append((segment, begins[segment], [None, *([start] * (len(values) - 1))]))
+        rows.append((segment, x, values))
+    return Curve(story.duals.limit, rows=rows)
+
+
+def lambdas(axes: Any, story: Story, start: float | None = None) -> None:
+    """Curves of one panel. start: the λ that every task begins with, where it is known."""
+    x, ys = columns(story.duals if start is None else from_start(story, start))
     steps = [np.nan if each is None else each for each in x]
     for k, y in enumerate(ys[1:]):
         axes.plot(steps, [np.nan if v is None else v for v in y], label=f"task {k + 1}", **{**look(k), "marker": None})

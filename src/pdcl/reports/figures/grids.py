@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from pdcl.reports.figures.style import figure, ordered, places
 from pdcl.reports.figures.sweeps import METRICS, memory_panel
 
 STREAMS = ("mnist", "speech", "organa", "tiny_imagenet")
+# Inches that an entry of a legend takes.
+ENTRY = 0.85
 WITHOUT_SELECTION = ("er", "er-ring", "agem", "pdcl0", "pdcl")
 
 
@@ -47,4 +50,7 @@ def _legend(made: Any, panels: Any) -> None:
         handles, labels = axes.get_legend_handles_labels()
         shown |= dict(zip(labels, handles, strict=True))
     labels = ordered(shown)
-    made.legend([shown[label] for label in labels], labels, loc="outside lower center", ncols=min(4, len(labels)))
+    # As many rows as needed, equally long: no entry stands alone.
+    rows = math.ceil(len(labels) * ENTRY / made.get_figwidth())
+    columns = math.ceil(len(labels) / rows)
+    made.legend([shown[label] for label in labels], labels, loc="outside lower center", ncols=columns)

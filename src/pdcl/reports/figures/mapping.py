@@ -81,10 +81,14 @@ class Cloud:
 
 
 def samples_map(found: Map, tasks: Sequence[str], classes: Sequence[str] = (), title: str = "") -> Any:
-    """t-SNE of stored samples: a colour per task, a marker per class of it, larger where the dual is larger."""
+    """t-SNE of stored samples: a colour per task, a marker per class of it (one per task, if there are many classes).
+
+    Markers are larger where the dual is larger.
+    """
     dual = np.array(found.points["dual"], dtype=float)
     size = 5 + 70 * dual / dual.max() if dual.max() > 0 else np.full(len(dual), 12.0)
-    clouds = list(_clouds(found.points, tasks, classes))
+    by_class = _by_class(found.points)
+    clouds = list(_clouds(found.points, tasks, classes if by_class else None))
     with figure(width=1.3, height=1.2) as (made, axes):
         for each in clouds:
             axes.scatter(
@@ -95,35 +99,44 @@ def samples_map(found: Map, tasks: Sequence[str], classes: Sequence[str] = (), t
         axes.grid(visible=False)
         for side in axes.spines.values():
             side.set_visible(False)
-        _legend(made, clouds)
+        _legend(made, clouds, by_class)
         if share := border_text(found.borders):
             # Below the whole figure: an axis label wider than its panel would be cut off.
             made.supxlabel(share, fontsize=8)
         return made
 
 
-def _clouds(points: Mapping[str, Any], tasks: Sequence[str], classes: Sequence[str]) -> Iterator[Cloud]:
+def _by_class(points: Mapping[str, Any]) -> bool:
+    """Whether every class has a marker of its own: all are known, and few enough."""
+    known = all(label is not None and label >= 0 for label in points["label"])
+    return known and len({*zip(points["task"], points["label"], strict=True)}) <= MOST_CLASSES
+
+
+def _clouds(points: Mapping[str, Any], tasks: Sequence[str], classes: Sequence[str] | None) -> Iterator[Cloud]:
+    """One for each class, or for each task where classes is None."""
     task = np.array(points["task"])
     labels = np.array([-1 if label is None else label for label in points["label"]])
-    by_class = len(set(zip(task.tolist(), labels.tolist(), strict=True))) <= MOST_CLASSES and labels.min(initial=0) >= 0
     for k in np.unique(task).tolist():
         here = task == k
         task_name = tasks[k] if k < len(tasks) else str(k + 1)
-        for place, label in enumerate(np.unique(labels[here]).tolist() if by_class else [None]):
-            rows = np.flatnonzero(here if label is None else here & (labels == label))
-            # After the last colour they start again, with other markers.
-            marker = MARKERS[(2 * k + k // len(COLOURS) + place) % len(MARKERS)]
-            name = task_name if label is None else classes[label] if label < len(classes) else str(label)
-            yield Cloud(rows, shortened(name), COLOURS[k % len(COLOURS)], marker)
+        # After the last colour they start again, with other markers.
+        colour, again = COLOURS[k % len(COLOURS)], k // len(COLOURS)
+        if classes is None:
+            yield Cloud(np.flatnonzero(here), shortened(task_name), colour, MARKERS[(k + again) % len(MARKERS)])
+            continue
+        for place, label in enumerate(np.unique(labels[here]).tolist()):
+            name = classes[label] if label < len(classes) else str(label)
+            marker = MARKERS[(2 * k + again + place) % len(MARKERS)]
+            yield Cloud(np.flatnonzero(here & (labels == label)), shortened(name), colour, marker)
 
 
-def _legend(made: Any, clouds: Sequence[Cloud]) -> None:
+def _legend(made: Any, clouds: Sequence[Cloud], by_class: bool) -> None:
     """Markers of one size: on the map their size is a dual."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], linestyle="", marker=c.marker, color=c.colour, markersize=5) for c in clouds]
-    tasks = len({c.colour for c in clouds}) == len(clouds) or len(clouds) > MOST_CLASSES
-    title = "task" if tasks else "class,\na colour per task"
+    tasks = len({c.colour for c in clouds}) == len(clouds)
+    title = "class,\na colour per task" if by_class and not tasks else "task"
     made.legend(handles, [c.name for c in clouds], loc="outside right center", title=title)
 
 

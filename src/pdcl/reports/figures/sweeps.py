@@ -23,7 +23,7 @@ def versus_memory(groups: Sequence[Group], metric: str) -> Any:
     """Mean over seeds against memory with 95 % intervals; a method without memory is a level line."""
     with figure() as (made, axes):
         memory_panel(axes, groups, metric, places(member.label for member in groups))
-        axes.set(xlabel="memory (samples)", ylabel=f"mean {metric} (%)")
+        axes.set(xlabel="memory (samples)", ylabel=f"mean {metric} (%)", title=groups[0].first.stream)
         made.legend(*axes.get_legend_handles_labels(), loc="outside right center")
         return made
 
@@ -75,6 +75,7 @@ def ablation(rows: Sequence[Row], option: str, symbol: str) -> Any | None:
             _ticks(axes, sorted({value for line in found for value in line}), option == "tolerance")
             limit(axes, _by_label([member for line in found for member in line.values()], metric, whole=True), metric)
             mark_cut_off(axes)
+        made.suptitle(rows[0].stream, fontsize=8)
         made.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return made
 

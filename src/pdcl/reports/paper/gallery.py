@@ -11,7 +11,7 @@ from pdcl.reports.figures.drawing import suffix
 from pdcl.reports.figures.drawn import Drawn, Shown
 from pdcl.reports.figures.grids import STREAMS
 from pdcl.reports.paper.captions import ABOUT, KINDS, alternative, caption
-from pdcl.reports.paper.price_figure import draw_prices
+from pdcl.reports.paper.price_figure import draw_capacity, draw_prices
 from pdcl.reports.paper.runs import Runs
 from pdcl.reports.paper.variant_figure import draw_variants
 
@@ -23,6 +23,7 @@ def draw_answers(drawn: Drawn, rows: Sequence[Row]) -> None:
     runs = Runs(rows)
     for stream, preset in sorted({(row.stream, row.preset) for row in rows}):
         draw_prices(drawn, runs, stream, suffix(stream, preset))
+        draw_capacity(drawn, runs, stream, suffix(stream, preset))
         draw_variants(drawn, runs, stream, suffix(stream, preset))
 
 

@@ -158,7 +158,8 @@ def _number(value: float) -> str:
 
 def _figures(drawn: Drawn, out: Path, presets: Sequence[str]) -> dict[tuple[str, bool], str]:
     """Links by the name that claims call a figure, without the preset, and whether it is one of the small presets."""
-    found: dict[tuple[str, bool], str] = {}
+    # What no figure shows stands in a table.
+    found = {("what-wrong-labels-do", False): "[table](#what-wrong-labels-do)"}
     for preset in presets:
         for path in (each for each in drawn.paths if each.stem.endswith(f"-{preset}")):
             name = path.stem.removesuffix(f"-{preset}")

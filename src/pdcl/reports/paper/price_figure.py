@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,9 +13,10 @@ from pdcl.records import Row
 from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.figures.style import COLOURS, figure
 from pdcl.reports.figures.sweeps import FEWEST
-from pdcl.reports.paper.prices import MORE_STEPS, SETTLED, curves, price_points
+from pdcl.reports.paper.prices import MORE_STEPS, NARROW, SETTLED, WIDE, curves, omega_needed, price_points
 from pdcl.reports.paper.runs import SIZE, Runs
 
+SMALL = 50
 KINDS: dict[str, dict[str, Any]] = {"as printed": MORE_STEPS, "settled": SETTLED}
 REASON = "no run has a what-if curve with several solutions a point; make one with `pdcl whatif … --repeats 3`"
 
@@ -30,17 +32,37 @@ def draw_prices(drawn: Drawn, runs: Runs, stream: str, suffix: str) -> None:
     drawn.put("prices", suffix, partial(price_panels, known) if known else None, REASON, shown)
 
 
+def draw_capacity(drawn: Drawn, runs: Runs, stream: str, suffix: str) -> None:
+    """Settled duals of narrow and wide networks, from a small and a large memory: a panel for each."""
+    known = {}
+    for network in (NARROW, WIDE):
+        for memory in (SMALL, SIZE):
+            found = runs.find(stream, "pdcl0", memory, **SETTLED, network=network).values()
+            if rows := [row for row in found if price_points(row)]:
+                needed = statistics.fmean(omega for row in rows if (omega := omega_needed(row)) is not None)
+                units = network.rpartition("-")[2]
+                known[f"{units} units, memory {memory}\nω needed: {needed:.3f}"] = rows
+    if known:
+        shown = [row for rows in known.values() for row in rows]
+        drawn.put("capacity", suffix, partial(price_panels, known), REASON, shown)
+
+
 def price_panels(known: Mapping[str, Sequence[Row]]) -> Any:
     """P(ε + γ) − P(ε) against γ. Each panel has its own axes: prices as printed are 50 times the settled ones."""
-    width = max(1.0, 0.85 * len(known))
-    with figure(width=width, height=1.05, columns=len(known), squeeze=False) as (made, panels):
-        for axes, (name, rows) in zip(panels[0], known.items(), strict=True):
+    columns = min(2, len(known))
+    lines = math.ceil(len(known) / columns)
+    size = {"width": max(1.0, 0.85 * columns), "height": 1.05 * lines}
+    with figure(**size, rows=lines, columns=columns, squeeze=False) as (made, panels):
+        for axes in panels.flat[len(known) :]:
+            axes.set_visible(False)
+        for axes, (name, rows) in zip(panels.flat, known.items(), strict=False):
             _line(axes, rows)
             _points(axes, rows)
             axes.set(title=name, xlabel="γ: change of task 1's ε")
             axes.locator_params(nbins=5)
             axes.legend(*axes.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, -0.22))
-        panels[0][0].set_ylabel("change of the last task's loss")
+        for axes in panels[:, 0]:
+            axes.set_ylabel("change of the last task's loss")
         return made
 
 

@@ -1,4 +1,4 @@
-"""Changed forms of the methods beside the printed ones: BP, duals that start at 1, other selections, wrong labels."""
+"""Changed forms of the methods beside the printed ones: BP, another start, selection or setting, wrong labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdcl.records import Row
 from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.figures.style import COLOURS, figure
 from pdcl.reports.figures.sweeps import FEWEST
-from pdcl.reports.paper.judging import OURS
+from pdcl.reports.paper.judging import OURS, REPORTED
 from pdcl.reports.paper.prices import MORE_STEPS
 from pdcl.reports.paper.reasons import CHANGED
 from pdcl.reports.paper.runs import SIZE, Runs, metric
@@ -22,7 +22,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pdcl, BP": ("pdcl", {"partition": "generalization"}),
     **{f"{label}, λ from 1": (label, {"start": 1.0}) for label in OURS},
     **{f"{label}, {MORE_STEPS['dual_steps']} dual steps": (label, dict(MORE_STEPS)) for label in OURS},
+    "pdcl, ε = 1.1 m_k": ("pdcl", {"tolerance": "1.1x"}),
     **{label: (label, options) for label, options in CHANGED.items()},
+    **{f"{label}, its authors' settings": (f"{label}-reported", options) for label, options in REPORTED.items()},
+    **{f"{label}, Adam at .001": (label, {"lr": 0.001}) for label in ("er", "agem")},
 }
 NOISE = 0.1
 REASON = "no changed form of a method was run"

@@ -28,7 +28,7 @@ SPLITS = ("train", "val", "test")
 
 
 def load(data: str | Path | None = None, classes_per_task: int = 2, order_seed: int | None = None) -> Stream:
-    """The official training and test data of OrganAMNIST without its eleventh class, the spleen, as in the paper."""
+    """The official training and test data of OrganAMNIST without its eleventh class, the spleen, for tasks of two."""
     arrays = prepared("organa", read, data)
     return benchmark("organa", arrays, ORGANS, classes_per_task, order_seed, Transform(mean=(0.5,), std=(0.5,)), {})
 
