@@ -21,7 +21,19 @@ from pdcl.reports.paper.gallery import draw_answers
 from pdcl.reports.paper.page import of_paper, write_page
 from pdcl.reports.paper.price_figure import price_panels
 from pdcl.reports.paper.reasons import reasons
-from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs, more, no_less, no_more, within
+from pdcl.reports.paper.runs import (
+    HELD,
+    NOT_HELD,
+    NOT_RUN,
+    UNDECIDED,
+    Finding,
+    Runs,
+    correlated,
+    more,
+    no_less,
+    no_more,
+    within,
+)
 from pdcl.studies import load
 
 SEEDS = range(4)
@@ -149,6 +161,15 @@ def test_one_seed_decides_nothing_and_none_was_not_run() -> None:
     assert more({0: 2.0}, {0: 1.0}).verdict == UNDECIDED
     assert math.isnan(more({0: 2.0}, {0: 1.0}).low)
     assert more({0: 2.0}, {1: 1.0}).verdict == NOT_RUN
+
+
+def test_an_interval_of_correlations_stays_between_minus_1_and_1() -> None:
+    found = correlated({0: 0.99999, 1: 0.2, 2: 0.95, 3: -0.1})
+    assert -1 < found.low < 0 < found.number < found.high < 1
+    assert found.verdict == UNDECIDED
+    assert correlated({0: 1.0, 1: 1.0, 2: 1.0}).verdict == HELD
+    assert correlated({}).verdict == NOT_RUN
+    assert math.isnan(correlated({0: 0.5}).low)
 
 
 def left_by_whatif(path, *points: tuple[float, float, float, float | None], task: int = 1) -> None:

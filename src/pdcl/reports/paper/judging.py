@@ -16,6 +16,7 @@ from pdcl.reports.paper.runs import (
     Finding,
     Runs,
     above,
+    correlated,
     measured,
     metric,
     more,
@@ -156,7 +157,7 @@ def harder_hold_more(stream: str, runs: Runs) -> Finding:
     errors = {seed: measures.past_errors(row) for seed, row in runs.find(stream, "er", SIZE).items()}
     places = {seed: measures.past_places(row) for seed, row in runs.find(stream, "pdcl", SIZE).items()}
     found = {seed: measures.correlation(places[seed], errors[seed]) for seed in places.keys() & errors.keys()}
-    return above({seed: value for seed, value in found.items() if value is not None}, 0, "correlation")
+    return correlated({seed: value for seed, value in found.items() if value is not None})
 
 
 def modest_on_small(runs: Runs) -> Finding:
