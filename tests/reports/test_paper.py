@@ -147,6 +147,13 @@ def test_ablations_are_no_part_of_plain_runs_and_are_found_by_what_was_given(stu
     assert finding("A loose ε forgets more, mnist", study.directory).verdict == HELD
 
 
+def test_a_tight_tolerance_that_is_better_has_lost_less_than_nothing(study) -> None:
+    study("pdcl", 0.80)
+    study("pdcl", 0.85, options={"tolerance": 0.0005})
+    found = finding("A tight ε loses accuracy, mnist", study.directory)
+    assert (found.verdict, found.number, found.unit) == (NOT_HELD, pytest.approx(-5.0), "points lost")
+
+
 @pytest.mark.parametrize(
     ("judge", "difference", "verdict"),
     [(no_more, 0.2, HELD), (no_more, 2.0, NOT_HELD), (no_less, -0.2, HELD), (no_less, -2.0, NOT_HELD),

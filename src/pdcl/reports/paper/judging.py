@@ -112,7 +112,8 @@ def loose_forgets(stream: str, runs: Runs) -> Finding:
 
 def tight_loses(stream: str, runs: Runs) -> Finding:
     tight = runs.find(stream, "pdcl", SIZE, tolerance=EPSILONS[stream][0])
-    return more(metric(runs.find(stream, "pdcl", SIZE), "mean_accuracy"), metric(tight, "mean_accuracy"))
+    right = metric(runs.find(stream, "pdcl", SIZE), "mean_accuracy")
+    return more(right, metric(tight, "mean_accuracy"), "points lost")
 
 
 def insensitive(side: int, stream: str, runs: Runs) -> Finding:
