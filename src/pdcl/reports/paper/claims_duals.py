@@ -98,7 +98,7 @@ OF_DUALS: tuple[Claim, ...] = (
     *(
         Claim(
             f"BP improves on a uniform partition: over pdcl0, {s}",
-            "Appendix, BP",
+            "ours",
             "bp",
             f"variants-{s}",
             partial(judging.bp_beats_uniform, s),
@@ -149,7 +149,7 @@ OF_DUALS: tuple[Claim, ...] = (
     ),
     Claim(
         "A dual that has settled is the slope of P at ε, to within half of λ, mnist",
-        "Theorem 1",
+        "ours",
         "settled",
         "prices-mnist",
         judging.price_is_slope,
