@@ -553,6 +553,19 @@ def test_duals_that_start_at_one_are_held_against_replay_by_runs_of_their_own(st
     assert finding(says, study.directory).verdict == HELD
 
 
+def test_verdicts_that_hang_on_where_duals_start_are_named(study, tmp_path) -> None:
+    says = "Dual weights improve on fixed ones: pdcl0 over er, accuracy, organa"
+    study("er", 0.8, stream="organa")
+    study("pdcl0", 0.5, stream="organa")
+    write_page([study.directory], tmp_path / "paper.md")
+    assert "where duals start" not in (tmp_path / "paper.md").read_text()
+    study("pdcl0", 0.85, stream="organa", options={"start": 1.0})
+    write_page([study.directory], tmp_path / "paper.md")
+    told = (tmp_path / "paper.md").read_text().partition("## Verdicts that hang on where duals start")[2]
+    cells = "**−30.0 (−30.0 to −30.0, 4)** | not held | **+5.0 (+5.0 to +5.0, 4)** | held |"
+    assert f"| {says} | {cells}" in told
+
+
 def with_snapshot(path) -> None:
     """A memory of two classes in one task, with the largest duals between them."""
     generator = np.random.default_rng(0)

@@ -28,6 +28,7 @@ def _better(first: str, second: str, why: str, source: str, figure: str, name: s
             part,
             figure,
             partial(judging.beats, first, second, stream, SIZE, name),
+            started=partial(judging.started_beats, first, second, stream, name) if first in judging.OURS else None,
         )
         for stream, part in (dict(zip(STREAMS, STREAMS, strict=True)) | tiny).items()
     ]
@@ -59,7 +60,7 @@ CLAIMS: tuple[Claim, ...] = (
             "ours",
             "start",
             f"variants-{stream}",
-            partial(judging.started_beats, label, "er", stream),
+            partial(judging.started_beats, label, "er", stream, "mean_accuracy"),
         )
         for stream in ("organa", "mnist")
         for label in ("pdcl0", "pdcl")

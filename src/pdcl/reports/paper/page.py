@@ -25,6 +25,7 @@ from pdcl.reports.paper.keeping import NAME, keep_runs
 from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Finding, Runs
 from pdcl.reports.paper.sizes import by_size
+from pdcl.reports.paper.starts import by_start
 from pdcl.reports.writing import find
 from pdcl.storage.disk import write_whole
 
@@ -45,7 +46,8 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
     # Variants of a method, and runs with wrong labels, answer single questions; they stand under `Reasons`.
     own = [row for row in known if row.label == row.method and "stream.noise" not in row.options]
     drawn = draw_rows(own, out.parent / out.stem, FORMATS, Wanted(SIZE, sample_duals=True))
-    draw_answers(drawn, of_paper(known, FAMILIES[PRINTED]))
+    printed = of_paper(known, FAMILIES[PRINTED])
+    draw_answers(drawn, printed)
     drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
     judgements = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
     sections = [
@@ -55,10 +57,11 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
             for name in FAMILIES
             if _any_run(judgements[name])
         ),
-        by_size(of_paper(known, FAMILIES[PRINTED])),
+        by_start(judgements[PRINTED], Runs(printed)),
+        by_size(printed),
         "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(own))),
         _duals(own),
-        reasons(of_paper(known, FAMILIES[PRINTED])),
+        reasons(printed),
         gallery(drawn, out, FAMILIES),
         left_out(drawn),
     ]

@@ -26,7 +26,7 @@ def by_size(rows: Sequence[Row]) -> str:
     if sizes in ([], [SIZE]):
         return ""
     lines = [
-        row_of(f"{first} over {second}", METRICS[name], stream, *(_cell(found) for found in each))
+        row_of(f"{first} over {second}", METRICS[name], stream, *(cell(found) for found in each))
         for name in METRICS
         for first, second in PAIRS
         for stream in STREAMS
@@ -40,7 +40,8 @@ def _any(found: Sequence[Finding]) -> bool:
     return any(each.verdict != NOT_RUN for each in found)
 
 
-def _cell(found: Finding) -> str:
+def cell(found: Finding) -> str:
+    """A difference with its interval and seeds, bold where the interval leaves 0 out."""
     if found.verdict == NOT_RUN:
         return ""
     if math.isnan(found.low):
