@@ -287,9 +287,8 @@ def test_the_page_has_a_row_for_every_claim_and_its_figures_beside_it(study, tmp
     assert (page.parent / "paper" / "sweeps-tamed.png").is_file()
     assert not [*(page.parent / "paper").glob("*.pdf")]
     second = text.partition("## Claims, equal")[2].partition("\n## ")[0]
-    assert second.count("| Fig. 4 left |") == second.count("`pdcl study paper") == 1, (
-        "pdcl alone: how it divides memory"
-    )
+    assert second.count("| Fig. 4 left |") == 1, "pdcl alone: how it divides memory"
+    assert second.count("`pdcl study paper") == 2, "among all tasks and among past ones"
     assert "**mnist, preset equal**" in text
     assert "wrote" in capsys.readouterr().out
 
@@ -333,6 +332,15 @@ def test_the_newest_task_counts_for_nothing_in_how_past_ones_are_divided(study) 
         for path in paths:
             divided(path, places, errors)
         assert tuple(finding(says, study.directory).verdict for says in (uneven, harder)) == verdicts
+
+
+def test_the_whole_partition_counts_the_newest_task_too(study) -> None:
+    for path in study("pdcl", 0.8):
+        divided(path, [50, 50, 50, 150], [0.1, 0.2, 0.3, 0.0])
+    whole = finding("Memory is divided unevenly (by more than 5 %), mnist", study.directory)
+    assert (whole.verdict, whole.number) == (HELD, pytest.approx(25.0))
+    among_past = "Memory is divided unevenly among past tasks (by more than 5 %), mnist"
+    assert finding(among_past, study.directory).verdict == NOT_HELD
 
 
 def test_the_table_of_duals_has_each_past_task_beside_its_slack_and_the_artificial_one_apart(study, tmp_path) -> None:

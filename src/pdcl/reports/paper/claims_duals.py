@@ -14,11 +14,21 @@ SWEPT = (("organa", "epsilon"), ("mnist", "epsilon-mnist"))
 OF_DUALS: tuple[Claim, ...] = (
     *(
         Claim(
-            f"Memory is divided unevenly among past tasks (by more than 5 %), {s}",
+            f"Memory is divided unevenly (by more than 5 %), {s}",
             "Fig. 4 left",
             s,
-            f"partition-{s}",
+            f"distance-{s}",
             partial(judging.uneven, s),
+        )
+        for s in STREAMS
+    ),
+    *(
+        Claim(
+            f"Memory is divided unevenly among past tasks (by more than 5 %), {s}",
+            "ours",
+            s,
+            f"partition-{s}",
+            partial(judging.uneven_among_past, s),
         )
         for s in STREAMS
     ),

@@ -47,10 +47,15 @@ def _kept(run: Path) -> dict[str, float | None] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
+def places(row: Row) -> list[int]:
+    """n_k of all tasks at the end."""
+    counts: list[list[int]] = read_result(row.path)["partitions"][-1:]
+    return counts[0] if counts else []
+
+
 def past_places(row: Row) -> list[int]:
     """n_k of past tasks at the end."""
-    counts: list[list[int]] = read_result(row.path)["partitions"][-1:]
-    return counts[0][:-1] if counts else []
+    return places(row)[:-1]
 
 
 def past_errors(row: Row) -> list[float]:
@@ -58,10 +63,18 @@ def past_errors(row: Row) -> list[float]:
     return [1 - float(each or 0) for each in read_result(row.path)["accuracy"]["class_il"][-1][:-1]]
 
 
+def distance(row: Row) -> float | None:
+    """How far the last partition is from equal shares, in percent of places."""
+    return _distance(places(row))
+
+
 def past_distance(row: Row) -> float | None:
-    """How far the last partition among past tasks is from equal shares, in percent of their places."""
-    places = past_places(row)
-    found = distance_from_uniform(places) if places else None
+    """The same among past tasks, in percent of their places."""
+    return _distance(past_places(row))
+
+
+def _distance(counts: Sequence[int]) -> float | None:
+    found = distance_from_uniform(counts) if counts else None
     return None if found is None else 100 * found
 
 
