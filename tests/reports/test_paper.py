@@ -18,7 +18,7 @@ from pdcl.records.packing import unpack
 from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.paper.claims import CLAIMS
 from pdcl.reports.paper.gallery import draw_answers
-from pdcl.reports.paper.page import of_paper, write_page
+from pdcl.reports.paper.page import equal_parts, of_paper, write_page
 from pdcl.reports.paper.price_figure import price_panels
 from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import (
@@ -34,6 +34,7 @@ from pdcl.reports.paper.runs import (
     no_more,
     within,
 )
+from pdcl.reports.paper.sizes import by_size
 from pdcl.studies import load
 
 SEEDS = range(4)
@@ -113,6 +114,19 @@ def test_a_higher_mean_without_an_interval_above_0_is_no_setting_won(study) -> N
         study("pdcl", 0.802, spread=0.03, memory=memory)
     found = finding("High accuracy in almost all settings: pdcl above er beyond its interval", study.directory)
     assert (found.verdict, found.number) == (NOT_HELD, 0)
+
+
+def test_almost_all_settings_are_counted_for_every_baseline_by_itself(study) -> None:
+    for memory in (200, 500, 1000):
+        for method, accuracy in (("er", 0.80), ("xder", 0.90), ("pdcl", 0.85)):
+            study(method, accuracy, memory=memory)
+    says = "High accuracy in almost all settings: pdcl above {} beyond its interval"
+    verdicts = [finding(says.format(label), study.directory).verdict for label in ("er", "gss", "xder", "agem")]
+    assert verdicts == [HELD, NOT_RUN, NOT_HELD, NOT_RUN]
+    claim = next(each for each in CLAIMS if each.says == says.format("xder"))
+    assert {"mnist", "speech", "organa", "mnist-sizes", "speech-sizes", "organa-sizes", "tiny"} == {*claim.parts}
+    assert equal_parts(claim) == ("mnist-equal", "speech-equal", "organa-equal")
+    assert "| pdcl over er | accuracy | mnist | **+5.0" in by_size(of_paper(scan(study.directory), ("tamed",)))
 
 
 def test_two_settings_in_which_er_is_beaten_say_nothing_of_some_setting(study, fake_run) -> None:

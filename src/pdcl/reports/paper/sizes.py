@@ -11,7 +11,12 @@ from pdcl.reports.paper.judging import STREAMS, beats
 from pdcl.reports.paper.runs import NOT_RUN, SIZE, Finding, Runs
 
 # What Section 5 names: weights, partition, selection; then ours against the other baselines.
-PAIRS = (("pdcl0", "er"), ("pdcl", "pdcl0"), ("pdcl-s", "pdcl"), ("pdcl", "er-ring"), ("pdcl", "gss"), ("pdcl", "xder"))
+PAIRS = (
+    ("pdcl0", "er"),
+    ("pdcl", "pdcl0"),
+    ("pdcl-s", "pdcl"),
+    *(("pdcl", label) for label in ("er", "er-ring", "gss", "xder", "agem")),
+)
 METRICS = {"mean_accuracy": "accuracy", "mean_forgetting": "less forgetting"}
 TEXT = """## By size of memory
 

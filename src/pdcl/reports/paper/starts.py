@@ -11,8 +11,8 @@ from pdcl.reports.paper.sizes import cell
 
 TEXT = """## Verdicts that hang on where duals start
 
-Algorithm 1 says "initialize λ" and not with what. Above, duals start at 0. These verdicts are another one with duals that
-start at 1 (`pdcl study paper --part start`): points, paired 95 % interval, seeds."""
+Algorithm 1 says "initialize λ" and not with what. Above, duals start at 0. With duals that start at 1 these verdicts
+would be others (`pdcl study paper --part start`): points, paired 95 % interval, seeds."""
 
 
 def by_start(found: Sequence[tuple[Claim, Finding]], runs: Runs) -> str:
