@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from pdcl.reports.paper.runs import (
     within,
 )
 from pdcl.reports.paper.sizes import by_size
+from pdcl.reports.paper.untested import UNTESTED
 from pdcl.studies import load
 
 SEEDS = range(4)
@@ -275,6 +277,25 @@ def test_wrong_labels_are_found_by_the_ids_of_stored_samples(tmp_path, fake_run)
     row = scan(tmp_path)[0]
     assert wrong_stored(row) == pytest.approx(25.0)
     assert wrong_among_large(row) == pytest.approx(75.0)
+
+
+def test_partition_by_dual_is_held_against_the_uniform_one_of_agem_too(study) -> None:
+    study("agem", 0.20)
+    study("pdcl", 0.80)
+    says = "Partition by dual improves on a uniform one: pdcl over agem, accuracy, mnist"
+    assert finding(says, study.directory).verdict == HELD
+
+
+def test_claims_that_are_not_tested_are_listed_with_the_tests_that_check_a_part(study, tmp_path) -> None:
+    study("er", 0.80)
+    write_page([study.directory], tmp_path / "paper.md")
+    told = (tmp_path / "paper.md").read_text().partition("## Claims not tested")[2].partition("\n## ")[0]
+    for what in ("Proposition 1", "Lemma 1", "Corollary 1", "λ = 0", "Proposition 2", "BP without", "Fig. 1"):
+        assert what in told
+    root = Path(__file__).parents[2]
+    files = {file for _, _, named in UNTESTED for file in named}
+    assert files
+    assert all((root / file).is_file() for file in files)
 
 
 def test_every_claim_names_a_part_of_the_study() -> None:

@@ -45,10 +45,12 @@ CLAIMS: tuple[Claim, ...] = (
     *_better("pdcl0", "er", "Dual weights forget less", "Sec. 5", "sweeps", "mean_forgetting"),
     *_better("pdcl", "pdcl0", "Partition by dual improves on a uniform one", "Fig. 3, Sec. 5", "partitioning"),
     *_better("pdcl", "er-ring", "Partition by dual improves on a uniform one", "Fig. 3", "partitioning"),
+    *_better("pdcl", "agem", "Partition by dual improves on a uniform one", "Fig. 3", "partitioning"),
     *_better("pdcl", "pdcl0", "Partition by dual forgets less", "Sec. 5", "sweeps", "mean_forgetting"),
     *_better("pdcl-s", "pdcl", "Selection by dual improves on a uniform one", "Sec. 5", "sweeps"),
     *_better("pdcl-s", "pdcl", "Selection by dual forgets less", "Sec. 5", "sweeps", "mean_forgetting"),
     *_better("er", "agem", "Gradient projections are worse than replay", "Fig. 3", "partitioning"),
+    *_better("pdcl0", "agem", "Gradient projections are worse than replay", "Fig. 3", "partitioning"),
     *(
         Claim(
             f"Dual weights improve on a baseline with settings tuned for SGD: pdcl0 over {label}, accuracy, mnist",

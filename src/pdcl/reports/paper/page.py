@@ -26,6 +26,7 @@ from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Finding, Runs
 from pdcl.reports.paper.sizes import by_size
 from pdcl.reports.paper.starts import by_start
+from pdcl.reports.paper.untested import untested
 from pdcl.reports.writing import find
 from pdcl.storage.disk import write_whole
 
@@ -58,6 +59,7 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
             if _any_run(judgements[name])
         ),
         by_start(judgements[PRINTED], Runs(printed)),
+        untested(),
         by_size(printed),
         "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(own))),
         _duals(own),
@@ -134,7 +136,7 @@ def _claims(name: str, found: Sequence[tuple[Claim, Finding]], figures: dict[tup
 
 
 def equal_parts(claim: Claim) -> tuple[str, ...]:
-    """The parts that run a claim's methods with the preset `equal`: at all sizes of memory in one, Tiny-ImageNet in none."""
+    """The parts that run a claim's methods with the preset `equal`: all sizes of memory in one; `tiny` has none."""
     return tuple(dict.fromkeys(f"{part.removesuffix('-sizes')}-equal" for part in claim.parts if part != "tiny"))
 
 
