@@ -210,13 +210,14 @@ def test_an_interval_of_correlations_stays_between_minus_1_and_1() -> None:
     assert math.isnan(correlated({0: 0.5}).low)
 
 
-def left_by_whatif(path, *points: tuple[float, float, float, float | None], task: int = 1) -> None:
-    """A curve beside a run: γ, gain, line and standard error of every point."""
+def left_by_whatif(path, *points: tuple[float, float, float, float | None], value: float = 9.0) -> None:
+    """A curve beside a run: γ, gain, line and standard error of every point, and P(ε)."""
     found = [dict(zip(("change", "gain", "line", "error"), point, strict=True)) for point in points]
-    (path / f"whatif-task{task}.json").write_text(json.dumps({"dual": 0.2, "points": found}))
+    (path / "whatif-task1.json").write_text(json.dumps({"dual": 0.2, "value": value, "points": found}))
 
 
-PRICES = "Duals are prices: P(ε + γ) − P(ε) isn't below −λγ, mnist"
+PRICES = "Duals are prices: a looser ε (γ > 0) lowers P by no more than λγ, mnist"
+SETTLED = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
 
 
 def test_prices_hold_where_points_lie_above_the_line_beyond_the_noise_of_seeds(study) -> None:
@@ -233,8 +234,7 @@ def test_prices_hold_where_points_lie_above_the_line_beyond_the_noise_of_seeds(s
 
 
 def test_a_dual_is_held_against_the_slope_on_both_sides_of_its_tolerance(study) -> None:
-    settled = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
-    paths = study("pdcl0", 0.9, options=settled)
+    paths = study("pdcl0", 0.9, options=SETTLED)
     says = "A dual that has settled is the slope of P at ε, to within half of λ, mnist"
     for slope, verdict in ((0.2, HELD), (0.5, NOT_HELD), (0.0, NOT_HELD)):
         for seed, path in enumerate(paths):
@@ -245,6 +245,33 @@ def test_a_dual_is_held_against_the_slope_on_both_sides_of_its_tolerance(study) 
         assert finding(says, study.directory).verdict == verdict, f"λ = .2, slope {slope}"
 
 
+def test_a_tighter_tolerance_is_judged_apart_from_a_looser_one(study) -> None:
+    for seed, path in enumerate(study("pdcl0", 0.9, options=SETTLED)):
+        noise = 0.0001 * (-1) ** seed
+        left_by_whatif(path, (-0.05, 0.005 + noise, 0.01, 0.001), (0.3, 0.1 + noise, -0.06, 0.001))
+    says = "Duals that have settled are prices: {}, plain SGD and ε = .1, mnist"
+    tighter = finding(says.format("a tighter ε (γ < 0) raises P by no less than −λγ"), study.directory)
+    looser = finding(says.format("a looser ε (γ > 0) lowers P by no more than λγ"), study.directory)
+    assert (tighter.verdict, tighter.number) == (NOT_HELD, pytest.approx(-0.1))
+    assert (looser.verdict, looser.number) == (HELD, pytest.approx(0.16 / 0.3))
+
+
+def test_a_point_that_no_loss_can_lie_below_decides_nothing(study) -> None:
+    for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
+        left_by_whatif(path, (0.1, -0.03, -0.02, 0.01), (0.5, -0.05, -0.1, 0.01), value=0.05)
+    assert finding(PRICES, study.directory).number == pytest.approx(-0.1), "the far point isn't counted"
+    line = "| mnist, as printed, memory 500 | 0.2 | +0.5 | −0.0500 | 0.0200 | −0.1000 | 4 of 4 | 4 | 0.000 | 4 |"
+    assert line in reasons(scan(study.directory))
+
+
+def test_noise_alone_makes_no_price_worse(study) -> None:
+    for network, noise in (("mlp:10-10", 0.1), ("mlp:400-400", 0.001)):
+        for path in study("pdcl0", 0.9, options={**SETTLED, "network": network}):
+            left_by_whatif(path, (0.1, -0.02 + noise, -0.02, noise), (-0.1, 0.02 - noise, 0.02, noise))
+    says = "Prices of a narrow network are worse than those of a wide one: P lies further below −λγ"
+    assert finding(says, study.directory).number == pytest.approx(0.0, abs=1e-9)
+
+
 def test_a_single_solution_shows_no_noise_so_its_curve_decides_nothing(study) -> None:
     for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
         left_by_whatif(path, (0.1, -1.0, -0.02, None))
@@ -252,14 +279,13 @@ def test_a_single_solution_shows_no_noise_so_its_curve_decides_nothing(study) ->
 
 
 def test_a_price_is_worse_the_further_points_lie_below_its_line(study) -> None:
-    settled = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
     for network, gain in (("mlp:10-10", -0.08), ("mlp:400-400", 0.5)):
-        for seed, path in enumerate(study("pdcl0", 0.9, options={**settled, "network": network})):
+        for seed, path in enumerate(study("pdcl0", 0.9, options={**SETTLED, "network": network})):
             left_by_whatif(path, (0.1, gain + 0.001 * seed, -0.02, 0.01), (0.2, 0.0, -0.04, 0.01))
-    found = finding("Prices of a narrow network are worse than those of a wide one", study.directory)
-    assert found.verdict == HELD
-    assert found.number == pytest.approx((0.06 - 0.0015) / 0.1 / 2)
-    line = "| mnist, settled, 10 units, memory 500 | 0.2 | +0.1 | −0.0785 | 0.0200 | −0.0200 | 0 of 4 | 0.585 | 4 |"
+    says = "Prices of a narrow network are worse than those of a wide one: P lies further below −λγ"
+    found = finding(says, study.directory)
+    assert (found.verdict, found.number) == (HELD, pytest.approx(0.58 / 0.3))
+    line = "| mnist, settled, 10 units, memory 500 | 0.2 | +0.1 | −0.0785 | 0.0200 | −0.0200 | 0 of 4 | 0 | 0.585 | 4 |"
     assert line in reasons(scan(study.directory))
 
 
@@ -539,7 +565,7 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path, fake_
     first, second = (page.read_text().split("## Claims", 1)[1] for page in pages)
     assert first == second
     assert "Large duals lie at class borders, mnist | Fig. 5 | +" in first
-    assert "isn't below −λγ, mnist | Theorem 1 | +5.00 by unit of γ" in first
+    assert "lowers P by no more than λγ, mnist | Theorem 1 | +5.00 by unit of γ" in first
     pictures = [sorted(each.name for each in (page.parent / "paper").iterdir()) for page in pages]
     assert pictures[0] == pictures[1]
     assert "map-mnist-tamed.png" in pictures[0]

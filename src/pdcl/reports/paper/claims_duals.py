@@ -142,20 +142,26 @@ OF_DUALS: tuple[Claim, ...] = (
     ),
     *(
         Claim(
-            f"Duals are prices: P(ε + γ) − P(ε) isn't below −λγ, {s}",
+            f"Duals are prices: a looser ε (γ > 0) lowers P by no more than λγ, {s}",
             "Theorem 1",
             "prices",
             f"prices-{s}",
-            partial(judging.price_holds, s, MORE_STEPS),
+            partial(judging.price_holds, 1, s, MORE_STEPS),
         )
         for s in ("mnist", "organa")
     ),
-    Claim(
-        "Duals that have settled are prices: P(ε + γ) − P(ε) isn't below −λγ, plain SGD and ε = .1, mnist",
-        "Theorem 1",
-        "settled",
-        "prices-mnist",
-        partial(judging.price_holds, "mnist", SETTLED),
+    *(
+        Claim(
+            f"Duals that have settled are prices: {says}, plain SGD and ε = .1, mnist",
+            "Theorem 1",
+            "settled",
+            "prices-mnist",
+            partial(judging.price_holds, side, "mnist", SETTLED),
+        )
+        for side, says in (
+            (-1, "a tighter ε (γ < 0) raises P by no less than −λγ"),
+            (1, "a looser ε (γ > 0) lowers P by no more than λγ"),
+        )
     ),
     Claim(
         "A dual that has settled is the slope of P at ε, to within half of λ, mnist",
@@ -165,14 +171,14 @@ OF_DUALS: tuple[Claim, ...] = (
         judging.price_is_slope,
     ),
     Claim(
-        "Prices of a narrow network are worse than those of a wide one",
+        "Prices of a narrow network are worse than those of a wide one: P lies further below −λγ",
         "Sec. 3.1",
         "capacity",
         "prices-mnist",
         judging.wider_is_better,
     ),
     Claim(
-        "Prices from a small memory are worse than those from a large one",
+        "Prices from a small memory are worse than those from a large one: P lies further below −λγ",
         "Sec. 3.1",
         "capacity",
         "prices-mnist",
