@@ -574,7 +574,7 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path, fake_
     assert maps[0] == maps[1]
 
 
-def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_the_last(study, tmp_path) -> None:
+def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_two(study, tmp_path) -> None:
     for path in study("pdcl", 0.83):
         began = {"event": "task_began", "task": 1, "name": "b", "samples": 60, "steps": 60, "classes": ["2"]}
         moved = {"event": "duals_moved", "task": 1, "slacks": [0.1], "tolerances": [0.1], "current": 1.0}
@@ -583,8 +583,26 @@ def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_the_last(
     write_page([study.directory], tmp_path / "paper.md")
     unpack(tmp_path / "paper" / "runs.jsonl.gz", tmp_path / "there")
     kept = [path.read_text().splitlines() for path in sorted((tmp_path / "there").glob("*/events.jsonl"))]
-    assert sorted(map(len, kept)) == [2, 2, 2, 13]
+    assert sorted(map(len, kept)) == [3, 3, 3, 13]
     assert {json.loads(each[-1])["step"] for each in kept} == {59}
+    assert {json.loads(each[1])["step"] for each in kept if len(each) == 3} == {29}, "the middle of the task"
+
+
+@pytest.mark.parametrize(("peak", "verdict"), [(59, HELD), (30, NOT_HELD)])
+def test_a_dual_at_a_tight_tolerance_is_to_grow_to_the_end_of_a_task(study, tmp_path, peak, verdict) -> None:
+    says = "λ still grows in the second half of tasks where ε is tight, mnist"
+    for seed, path in enumerate(study("pdcl", 0.8, options={"tolerance": 0.0005})):
+        moved = {"event": "duals_moved", "task": 1, "slacks": [0.1], "tolerances": [0.1], "current": 1.0}
+        steps = [{**moved, "step": k, "duals": [0.1 * (peak - abs(peak - k)) + 0.001 * seed * k]} for k in range(60)]
+        (path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in steps))
+    found = finding(says, study.directory)
+    assert found.verdict == verdict
+    write_page([study.directory], tmp_path / "paper.md")
+    unpack(tmp_path / "paper" / "runs.jsonl.gz", tmp_path / "there")
+    assert finding(says, tmp_path / "there").number == pytest.approx(found.number, rel=1e-3), "packed runs tell it too"
+    for path in (tmp_path / "there").glob("*/events.jsonl"):
+        path.write_text(path.read_text().splitlines()[-1] + "\n")
+    assert finding(says, tmp_path / "there").verdict == NOT_RUN, "the last dual step alone tells nothing"
 
 
 def test_reasons_tell_what_is_stored_and_what_the_rate_does(study, tmp_path) -> None:

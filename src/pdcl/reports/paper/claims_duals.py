@@ -73,7 +73,11 @@ OF_DUALS: tuple[Claim, ...] = (
     ),
     *(
         Claim(
-            f"λ grows where ε is tight, {s}", "Fig. 4 right", p, f"duals-tolerance-{s}", partial(judging.tight_grows, s)
+            f"λ still grows in the second half of tasks where ε is tight, {s}",
+            "Fig. 4 right",
+            p,
+            f"duals-tolerance-{s}",
+            partial(judging.tight_grows, s),
         )
         for s, p in SWEPT
     ),

@@ -13,7 +13,7 @@ import numpy as np
 
 from pdcl.errors import PdclError
 from pdcl.records import Row
-from pdcl.records.reading import read_config, read_result
+from pdcl.records.reading import read_config, read_events, read_result
 from pdcl.reports.borders import LARGE, borders
 from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.holdings import read_holdings
@@ -89,6 +89,28 @@ def past_dual(row: Row) -> float | None:
     """The mean final λ of past tasks in the last task; the artificial dual of the current one is left out."""
     duals = [each for each in (read_result(row.path)["duals"] or [[]])[-1][:-1] if each is not None]
     return statistics.fmean(duals) if duals else None
+
+
+def late_growth(row: Row) -> float | None:
+    """λ of past tasks at the end of a task minus that at its middle, mean over all; None where no middle was kept."""
+    grown: list[float] = []
+    for steps in _dual_steps(row).values():
+        end = steps[-1]
+        early = [each for each in steps if 2 * each["step"] <= end["step"] + 1]
+        if not early:
+            return None
+        pairs = zip(early[-1]["duals"], end["duals"], strict=True)
+        grown += [late - middle for middle, late in pairs if middle is not None and late is not None]
+    return statistics.fmean(grown) if grown else None
+
+
+def _dual_steps(row: Row) -> dict[int, list[dict[str, Any]]]:
+    """The dual steps that a run kept, by task."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for event in read_events(row.path):
+        if event.get("event") == "duals_moved":
+            found.setdefault(event["task"], []).append(event)
+    return found
 
 
 @on_snapshot

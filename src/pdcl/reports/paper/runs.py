@@ -110,8 +110,8 @@ def correlated(values: BySeed) -> Finding:
     """Held if the mean correlation over seeds is above 0; the interval is that of Fisher's z, so it stays within ±1."""
     clipped = {seed: min(max(value, -LARGEST), LARGEST) for seed, value in values.items()}
     found = above({seed: math.atanh(value) for seed, value in clipped.items()}, 0, "correlation")
-    ends = {name: math.tanh(getattr(found, name)) for name in ("number", "low", "high")}
-    return replace(found, **ends)
+    number, low, high = (math.tanh(each) for each in (found.number, found.low, found.high))
+    return replace(found, number=number, low=low, high=high)
 
 
 def _finding(found: Paired, verdict: str, unit: str = "points") -> Finding:
