@@ -290,7 +290,7 @@ def test_a_price_is_worse_the_further_points_lie_below_its_line(study) -> None:
 
 
 def test_wrong_labels_are_found_by_the_ids_of_stored_samples(tmp_path, fake_run) -> None:
-    from pdcl.reports.paper.measures import wrong_among_large, wrong_stored
+    from pdcl.reports.paper.measures import wrong_among_large_of_tasks, wrong_stored
     from pdcl.streams.catalog import load as load_stream
 
     noisy = load_stream("digits", noise=0.1).tasks[0].data.targets
@@ -302,7 +302,7 @@ def test_wrong_labels_are_found_by_the_ids_of_stored_samples(tmp_path, fake_run)
     save_file({**columns, "dual": dual}, path / "memory.safetensors")
     row = scan(tmp_path)[0]
     assert wrong_stored(row) == pytest.approx(25.0)
-    assert wrong_among_large(row) == pytest.approx(75.0)
+    assert wrong_among_large_of_tasks(row) == pytest.approx(75.0)
 
 
 def test_partition_by_dual_is_held_against_the_uniform_one_of_agem_too(study) -> None:
@@ -564,7 +564,7 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path, fake_
     write_page([tmp_path / "there"], pages[1])
     first, second = (page.read_text().split("## Claims", 1)[1] for page in pages)
     assert first == second
-    assert "Large duals lie at class borders, mnist | Fig. 5 | +" in first
+    assert "Large duals lie at the borders of their task's classes, mnist | Fig. 5 | +" in first
     assert "lowers P by no more than λγ, mnist | Theorem 1 | +5.00 by unit of γ" in first
     pictures = [sorted(each.name for each in (page.parent / "paper").iterdir()) for page in pages]
     assert pictures[0] == pictures[1]

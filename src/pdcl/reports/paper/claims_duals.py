@@ -120,11 +120,17 @@ OF_DUALS: tuple[Claim, ...] = (
         for s in STREAMS
     ),
     *(
-        Claim(f"Large duals lie at class borders, {s}", "Fig. 5", s, f"map-{s}", partial(judging.at_borders, s))
+        Claim(
+            f"Large duals lie at the borders of their task's classes, {s}",
+            "Fig. 5",
+            s,
+            f"map-{s}",
+            partial(judging.at_borders, s),
+        )
         for s in STREAMS
     ),
     Claim(
-        "Outliers have large duals: wrong labels among the highest tenth",
+        "Outliers have large duals: wrong labels among the highest tenth of each task",
         "Sec. 5",
         "noise",
         "variants-mnist",

@@ -206,12 +206,12 @@ def no_selection_gain(runs: Runs) -> Finding:
 
 
 def at_borders(stream: str, runs: Runs) -> Finding:
-    return above(measured(runs.find(stream, "pdcl-s", SIZE), measures.border_gain), 0, "points")
+    return above(measured(runs.find(stream, "pdcl-s", SIZE), measures.border_gain_in_tasks), 0, "points")
 
 
 def outliers_found(runs: Runs) -> Finding:
     noisy = runs.find("mnist", "pdcl-s", SIZE, noise=0.1)
-    return above(measured(noisy, measures.wrong_among_large), 0, "points")
+    return above(measured(noisy, measures.wrong_among_large_of_tasks), 0, "points")
 
 
 def outliers_stored(label: str, options: dict[str, object], runs: Runs) -> Finding:

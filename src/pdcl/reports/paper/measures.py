@@ -14,7 +14,7 @@ import numpy as np
 from pdcl.errors import PdclError
 from pdcl.records import Row
 from pdcl.records.reading import read_config, read_events, read_result
-from pdcl.reports.borders import LARGE, borders
+from pdcl.reports.borders import among_large, borders
 from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.holdings import read_holdings
 
@@ -113,9 +113,10 @@ def _dual_steps(row: Row) -> dict[int, list[dict[str, Any]]]:
     return found
 
 
+# A packed run keeps measures by name: one that is measured otherwise from now on has another name.
 @on_snapshot
-def border_gain(row: Row) -> float | None:
-    """Share of large duals at a class border minus that of all stored samples, in points."""
+def border_gain_in_tasks(row: Row) -> float | None:
+    """Share of large duals at a border of their task's classes minus that of all stored samples, in points."""
     held = read_holdings(row.path)
     found = None if held is None else borders(held)
     return None if found is None else 100 * (found.large - found.all)
@@ -129,13 +130,11 @@ def wrong_stored(row: Row) -> float | None:
 
 
 @on_snapshot
-def wrong_among_large(row: Row) -> float | None:
-    """Share of wrong labels among the highest tenth of duals minus that among all stored samples, in points."""
+def wrong_among_large_of_tasks(row: Row) -> float | None:
+    """Share of wrong labels among the highest tenth of each task's duals minus that among all, in points."""
     wrong, held = wrong_labels(row), read_holdings(row.path)
-    if wrong is None or held is None or not (held.dual > 0).any():
-        return None
-    highest = np.argsort(-held.dual, kind="stable")[: max(1, round(LARGE * len(wrong)))]
-    return 100 * float(wrong[highest].mean() - wrong.mean())
+    found = None if wrong is None or held is None else among_large(wrong, held)
+    return None if found is None else 100 * (found.large - found.all)
 
 
 @on_snapshot

@@ -79,7 +79,7 @@ def _noise(runs: Runs) -> str:
             before = mean(metric(clean, "mean_accuracy"))
             wrong = measured(noisy, measures.wrong_stored)
             # Duals of tasks tell no sample from another.
-            large = measured(noisy, measures.wrong_among_large) if label.startswith("pdcl-s") else {}
+            large = measured(noisy, measures.wrong_among_large_of_tasks) if label.startswith("pdcl-s") else {}
             cells = [label, shown(before, ".1f"), f"{mean(metric(noisy, 'mean_accuracy')):.1f}"]
             lines.append(row_of(*cells, shown(mean(wrong), ".1f"), shown(mean(large), "+.1f"), str(len(noisy))))
     if not lines:
@@ -88,7 +88,7 @@ def _noise(runs: Runs) -> str:
 
 mnist with one training label in ten wrong. A wrong label can't be learned without harm, so its loss and its dual stay
 high, and selection by dual takes it for a hard sample. *Among the largest duals*: points more wrong labels among the
-highest tenth of stored duals than among all that is stored."""
+highest tenth of each task's duals than among all that is stored."""
     head = "| method | clean % | noisy % | wrong labels in memory % | among the largest duals | seeds |"
     return "\n".join([text, "", head, "|---|---:|---:|---:|---:|---:|", *lines])
 
