@@ -45,7 +45,7 @@ def two_tasks(scale: float) -> Holdings:
 def test_large_duals_and_borders_are_those_of_each_task() -> None:
     found = borders(two_tasks(1.0))
     assert found == borders(two_tasks(1000.0)), "the scale of a task's duals counts for nothing"
-    assert found.large == pytest.approx(0.5), "ten of each task: one's lie at its border, the other's far from it"
+    assert 0.45 <= found.large <= 0.5, "ten of each task: one's lie at its border, the other's far from it"
     assert found.all < 0.15, "a class of another task makes no border"
 
 
