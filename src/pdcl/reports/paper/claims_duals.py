@@ -9,6 +9,7 @@ from pdcl.reports.paper.claim import Claim
 from pdcl.reports.paper.judging import ROBUST, STREAMS
 from pdcl.reports.paper.prices import MORE_STEPS, SETTLED
 
+SIDES = {-1: "a tighter ε (γ < 0) raises P by no less than −λγ", 1: "a looser ε (γ > 0) lowers P by no more than λγ"}
 SWEPT = (("organa", "epsilon"), ("mnist", "epsilon-mnist"))
 
 OF_DUALS: tuple[Claim, ...] = (
@@ -152,13 +153,14 @@ OF_DUALS: tuple[Claim, ...] = (
     ),
     *(
         Claim(
-            f"Duals are prices: a looser ε (γ > 0) lowers P by no more than λγ, {s}",
+            f"Duals are prices: {SIDES[side]}, {s}",
             "Theorem 1",
             "prices",
             f"prices-{s}",
-            partial(judging.price_holds, 1, s, MORE_STEPS),
+            partial(judging.price_holds, side, s, MORE_STEPS),
         )
-        for s in ("mnist", "organa")
+        # A tighter ε than the paper's .005 on mnist isn't run.
+        for s, side in (("mnist", 1), ("organa", -1), ("organa", 1))
     ),
     *(
         Claim(
@@ -168,10 +170,7 @@ OF_DUALS: tuple[Claim, ...] = (
             "prices-mnist",
             partial(judging.price_holds, side, "mnist", SETTLED),
         )
-        for side, says in (
-            (-1, "a tighter ε (γ < 0) raises P by no less than −λγ"),
-            (1, "a looser ε (γ > 0) lowers P by no more than λγ"),
-        )
+        for side, says in SIDES.items()
     ),
     Claim(
         "A dual that has settled is the slope of P at ε, to within half of λ, mnist",

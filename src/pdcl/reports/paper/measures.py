@@ -96,7 +96,7 @@ def late_growth(row: Row) -> float | None:
     grown: list[float] = []
     for steps in _dual_steps(row).values():
         end = steps[-1]
-        early = [each for each in steps if 2 * each["step"] <= end["step"] + 1]
+        early = [each for each in steps if each["step"] <= end["step"] / 2 + 1]
         if not early:
             return None
         pairs = zip(early[-1]["duals"], end["duals"], strict=True)
