@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pdcl.reports.borders import borders, near_another_class
+from pdcl.reports.borders import Borders, among_large, borders, near_another_class
 from pdcl.reports.holdings import Holdings
 
 
@@ -31,6 +31,28 @@ def test_large_duals_at_the_border_and_far_from_it_are_told_apart() -> None:
     assert near.large >= 0.9
     assert far.large == 0.0
     assert near.all == far.all < 0.15
+
+
+def two_tasks(scale: float) -> Holdings:
+    """Two such tasks on the same line; duals of the second are larger by a factor, and largest far from the border."""
+    one = two_clusters(np.zeros(100))
+    places = np.concatenate([one.features, one.features])
+    far = np.abs(one.features[:, 0])
+    dual, task = np.concatenate([1 / far, scale * far]), np.repeat([0, 1], 100)
+    return Holdings(np.zeros((200, 1)), np.concatenate([one.y, one.y + 2]), task, dual, places)
+
+
+def test_large_duals_and_borders_are_those_of_each_task() -> None:
+    found = borders(two_tasks(1.0))
+    assert found == borders(two_tasks(1000.0)), "the scale of a task's duals counts for nothing"
+    assert 0.45 <= found.large <= 0.5, "ten of each task: one's lie at its border, the other's far from it"
+    assert found.all < 0.15, "a class of another task makes no border"
+
+
+def test_a_task_whose_duals_are_zero_counts_on_neither_side() -> None:
+    held = two_tasks(0.0)
+    marked = held.task == 1
+    assert among_large(marked, held) == Borders(0.0, 0.0)
 
 
 def test_without_duals_or_features_there_is_nothing_to_say() -> None:

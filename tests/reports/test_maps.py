@@ -27,6 +27,12 @@ def test_a_kept_map_is_the_same_map_without_features(tmp_path):
     assert set(found.points) == {"method", "x", "y", "task", "label", "dual", "of"}
 
 
+def test_borders_of_an_older_map_were_counted_otherwise_and_are_not_shown(tmp_path):
+    content = {"points": map_of(held()).points, "borders": {"large": 0.9, "all": 0.8}}
+    (tmp_path / FILE).write_text(dumps(content))
+    assert read_map(tmp_path).borders is None
+
+
 def test_no_features_and_no_file_are_no_map(tmp_path):
     bare = held()
     assert map_of(Holdings(bare.x, bare.y, bare.task, bare.dual, None)) is None

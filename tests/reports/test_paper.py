@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,25 @@ from pdcl.records.packing import unpack
 from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.paper.claims import CLAIMS
 from pdcl.reports.paper.gallery import draw_answers
-from pdcl.reports.paper.page import of_paper, write_page
+from pdcl.reports.paper.page import equal_parts, of_paper, write_page
 from pdcl.reports.paper.price_figure import price_panels
 from pdcl.reports.paper.prices import SETTLED
 from pdcl.reports.paper.reasons import reasons
-from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs, more, no_less, no_more, within
+from pdcl.reports.paper.runs import (
+    HELD,
+    NOT_HELD,
+    NOT_RUN,
+    UNDECIDED,
+    Finding,
+    Runs,
+    correlated,
+    more,
+    no_less,
+    no_more,
+    within,
+)
+from pdcl.reports.paper.sizes import by_size
+from pdcl.reports.paper.untested import UNTESTED
 from pdcl.studies import load
 
 SEEDS = range(4)
@@ -104,6 +119,19 @@ def test_a_higher_mean_without_an_interval_above_0_is_no_setting_won(study) -> N
     assert (found.verdict, found.number) == (NOT_HELD, 0)
 
 
+def test_almost_all_settings_are_counted_for_every_baseline_by_itself(study) -> None:
+    for memory in (200, 500, 1000):
+        for method, accuracy in (("er", 0.80), ("xder", 0.90), ("pdcl", 0.85)):
+            study(method, accuracy, memory=memory)
+    says = "High accuracy in almost all settings: pdcl above {} beyond its interval"
+    verdicts = [finding(says.format(label), study.directory).verdict for label in ("er", "gss", "xder", "agem")]
+    assert verdicts == [HELD, NOT_RUN, NOT_HELD, NOT_RUN]
+    claim = next(each for each in CLAIMS if each.says == says.format("xder"))
+    assert {"mnist", "speech", "organa", "mnist-sizes", "speech-sizes", "organa-sizes", "tiny"} == {*claim.parts}
+    assert equal_parts(claim) == ("mnist-equal", "speech-equal", "organa-equal")
+    assert "| pdcl over er | accuracy | mnist | **+5.0" in by_size(of_paper(scan(study.directory), ("tamed",)))
+
+
 def test_two_settings_in_which_er_is_beaten_say_nothing_of_some_setting(study, fake_run) -> None:
     er = "In some settings no method is clearly better than er"
 
@@ -136,6 +164,13 @@ def test_ablations_are_no_part_of_plain_runs_and_are_found_by_what_was_given(stu
     assert finding("A loose ε forgets more, mnist", study.directory).verdict == HELD
 
 
+def test_a_tight_tolerance_that_is_better_has_lost_less_than_nothing(study) -> None:
+    study("pdcl", 0.80)
+    study("pdcl", 0.85, options={"tolerance": 0.0005})
+    found = finding("A tight ε loses accuracy, mnist", study.directory)
+    assert (found.verdict, found.number, found.unit) == (NOT_HELD, pytest.approx(-5.0), "points lost")
+
+
 @pytest.mark.parametrize(
     ("judge", "difference", "verdict"),
     [(no_more, 0.2, HELD), (no_more, 2.0, NOT_HELD), (no_less, -0.2, HELD), (no_less, -2.0, NOT_HELD),
@@ -152,13 +187,38 @@ def test_one_seed_decides_nothing_and_none_was_not_run() -> None:
     assert more({0: 2.0}, {1: 1.0}).verdict == NOT_RUN
 
 
-def left_by_whatif(path, *points: tuple[float, float, float, float | None], task: int = 1) -> None:
-    """A curve beside a run: γ, gain, line and standard error of every point."""
+def test_a_modest_gain_with_a_small_memory_is_one_below_that_with_a_large_memory(study) -> None:
+    says = "With a small memory (200) PDCL is modest: it gains less over er than with 1000, speech"
+    for memory, gain in ((200, 0.05), (1000, 0.08)):
+        study("er", 0.70, stream="speech", memory=memory)
+        study("pdcl", 0.70 + gain, spread=0.002, stream="speech", memory=memory)
+    assert finding(says, study.directory).number == pytest.approx(3.0)
+    assert finding(says, study.directory).verdict == HELD
+
+
+def test_what_the_paper_does_not_say_is_called_ours() -> None:
+    ours = [claim.says for claim in CLAIMS if claim.source == "ours"]
+    for start, count in (("BP improves on a uniform partition", 3), ("A dual that has settled is the slope", 1)):
+        assert sum(says.startswith(start) for says in ours) == count
+
+
+def test_an_interval_of_correlations_stays_between_minus_1_and_1() -> None:
+    found = correlated({0: 0.99999, 1: 0.2, 2: 0.95, 3: -0.1})
+    assert -1 < found.low < 0 < found.number < found.high < 1
+    assert found.verdict == UNDECIDED
+    assert correlated({0: 1.0, 1: 1.0, 2: 1.0}).verdict == HELD
+    assert correlated({}).verdict == NOT_RUN
+    assert math.isnan(correlated({0: 0.5}).low)
+
+
+def left_by_whatif(path, *points: tuple[float, float, float, float | None], value: float = 9.0) -> None:
+    """A curve beside a run: γ, gain, line and standard error of every point, and P(ε)."""
     found = [dict(zip(("change", "gain", "line", "error"), point, strict=True)) for point in points]
-    (path / f"whatif-task{task}.json").write_text(json.dumps({"dual": 0.2, "points": found}))
+    (path / "whatif-task1.json").write_text(json.dumps({"dual": 0.2, "value": value, "points": found}))
 
 
-PRICES = "Duals are prices: P(ε + γ) − P(ε) isn't below −λγ, mnist"
+PRICES = "Duals are prices: a looser ε (γ > 0) lowers P by no more than λγ, mnist"
+SETTLED = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
 
 
 def test_prices_hold_where_points_lie_above_the_line_beyond_the_noise_of_seeds(study) -> None:
@@ -175,8 +235,7 @@ def test_prices_hold_where_points_lie_above_the_line_beyond_the_noise_of_seeds(s
 
 
 def test_a_dual_is_held_against_the_slope_on_both_sides_of_its_tolerance(study) -> None:
-    settled = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
-    paths = study("pdcl0", 0.9, options=settled)
+    paths = study("pdcl0", 0.9, options=SETTLED)
     says = "A dual that has settled is the slope of P at ε, to within half of λ, mnist"
     for slope, verdict in ((0.2, HELD), (0.5, NOT_HELD), (0.0, NOT_HELD)):
         for seed, path in enumerate(paths):
@@ -187,6 +246,33 @@ def test_a_dual_is_held_against_the_slope_on_both_sides_of_its_tolerance(study) 
         assert finding(says, study.directory).verdict == verdict, f"λ = .2, slope {slope}"
 
 
+def test_a_tighter_tolerance_is_judged_apart_from_a_looser_one(study) -> None:
+    for seed, path in enumerate(study("pdcl0", 0.9, options=SETTLED)):
+        noise = 0.0001 * (-1) ** seed
+        left_by_whatif(path, (-0.05, 0.005 + noise, 0.01, 0.001), (0.3, 0.1 + noise, -0.06, 0.001))
+    says = "Duals that have settled are prices: {}, plain SGD and ε = .1, mnist"
+    tighter = finding(says.format("a tighter ε (γ < 0) raises P by no less than −λγ"), study.directory)
+    looser = finding(says.format("a looser ε (γ > 0) lowers P by no more than λγ"), study.directory)
+    assert (tighter.verdict, tighter.number) == (NOT_HELD, pytest.approx(-0.1))
+    assert (looser.verdict, looser.number) == (HELD, pytest.approx(0.16 / 0.3))
+
+
+def test_a_point_that_no_loss_can_lie_below_decides_nothing(study) -> None:
+    for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
+        left_by_whatif(path, (0.1, -0.03, -0.02, 0.01), (0.5, -0.05, -0.1, 0.01), value=0.05)
+    assert finding(PRICES, study.directory).number == pytest.approx(-0.1), "the far point isn't counted"
+    line = "| mnist, as printed, memory 500 | 0.2 | +0.5 | −0.0500 | 0.0200 | −0.1000 | 4 of 4 | 4 | 0.000 | 4 |"
+    assert line in reasons(scan(study.directory))
+
+
+def test_noise_alone_makes_no_price_worse(study) -> None:
+    for network, noise in (("mlp:10-10", 0.1), ("mlp:400-400", 0.001)):
+        for path in study("pdcl0", 0.9, options={**SETTLED, "network": network}):
+            left_by_whatif(path, (0.1, -0.02 + noise, -0.02, noise), (-0.1, 0.02 - noise, 0.02, noise))
+    says = "Prices of a narrow network are worse than those of a wide one: P lies further below −λγ"
+    assert finding(says, study.directory).number == pytest.approx(0.0, abs=1e-9)
+
+
 def test_a_single_solution_shows_no_noise_so_its_curve_decides_nothing(study) -> None:
     for path in study("pdcl0", 0.9, options={"dual_steps": 240}):
         left_by_whatif(path, (0.1, -1.0, -0.02, None))
@@ -194,19 +280,18 @@ def test_a_single_solution_shows_no_noise_so_its_curve_decides_nothing(study) ->
 
 
 def test_a_price_is_worse_the_further_points_lie_below_its_line(study) -> None:
-    settled = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
     for network, gain in (("mlp:10-10", -0.08), ("mlp:400-400", 0.5)):
-        for seed, path in enumerate(study("pdcl0", 0.9, options={**settled, "network": network})):
+        for seed, path in enumerate(study("pdcl0", 0.9, options={**SETTLED, "network": network})):
             left_by_whatif(path, (0.1, gain + 0.001 * seed, -0.02, 0.01), (0.2, 0.0, -0.04, 0.01))
-    found = finding("Prices of a narrow network are worse than those of a wide one", study.directory)
-    assert found.verdict == HELD
-    assert found.number == pytest.approx((0.06 - 0.0015) / 0.1 / 2)
-    line = "| mnist, settled, 10 units, memory 500 | 0.2 | +0.1 | −0.0785 | 0.0200 | −0.0200 | 0 of 4 | 0.585 | 4 |"
+    says = "Prices of a narrow network are worse than those of a wide one: P lies further below −λγ"
+    found = finding(says, study.directory)
+    assert (found.verdict, found.number) == (HELD, pytest.approx(0.58 / 0.3))
+    line = "| mnist, settled, 10 units, memory 500 | 0.2 | +0.1 | −0.0785 | 0.0200 | −0.0200 | 0 of 4 | 0 | 0.585 | 4 |"
     assert line in reasons(scan(study.directory))
 
 
 def test_wrong_labels_are_found_by_the_ids_of_stored_samples(tmp_path, fake_run) -> None:
-    from pdcl.reports.paper.measures import wrong_among_large, wrong_stored
+    from pdcl.reports.paper.measures import wrong_among_large_of_tasks, wrong_stored
     from pdcl.streams.catalog import load as load_stream
 
     noisy = load_stream("digits", noise=0.1).tasks[0].data.targets
@@ -218,7 +303,26 @@ def test_wrong_labels_are_found_by_the_ids_of_stored_samples(tmp_path, fake_run)
     save_file({**columns, "dual": dual}, path / "memory.safetensors")
     row = scan(tmp_path)[0]
     assert wrong_stored(row) == pytest.approx(25.0)
-    assert wrong_among_large(row) == pytest.approx(75.0)
+    assert wrong_among_large_of_tasks(row) == pytest.approx(75.0)
+
+
+def test_partition_by_dual_is_held_against_the_uniform_one_of_agem_too(study) -> None:
+    study("agem", 0.20)
+    study("pdcl", 0.80)
+    says = "Partition by dual improves on a uniform one: pdcl over agem, accuracy, mnist"
+    assert finding(says, study.directory).verdict == HELD
+
+
+def test_claims_that_are_not_tested_are_listed_with_the_tests_that_check_a_part(study, tmp_path) -> None:
+    study("er", 0.80)
+    write_page([study.directory], tmp_path / "paper.md")
+    told = (tmp_path / "paper.md").read_text().partition("## Claims not tested")[2].partition("\n## ")[0]
+    for what in ("Proposition 1", "Lemma 1", "Corollary 1", "λ = 0", "Proposition 2", "BP without", "Fig. 1"):
+        assert what in told
+    root = Path(__file__).parents[2]
+    files = {file for _, _, named in UNTESTED for file in named}
+    assert files
+    assert all((root / file).is_file() for file in files)
 
 
 def test_every_claim_names_a_part_of_the_study() -> None:
@@ -245,15 +349,14 @@ def test_the_page_has_a_row_for_every_claim_and_its_figures_beside_it(study, tmp
     assert (page.parent / "paper" / "sweeps-tamed.png").is_file()
     assert not [*(page.parent / "paper").glob("*.pdf")]
     second = text.partition("## Claims, equal")[2].partition("\n## ")[0]
-    assert second.count("| Fig. 4 left |") == second.count("`pdcl study paper") == 1, (
-        "pdcl alone: how it divides memory"
-    )
+    assert second.count("| Fig. 4 left |") == 1, "pdcl alone: how it divides memory"
+    assert second.count("`pdcl study paper") == 2, "among all tasks and among past ones"
     assert "**mnist, preset equal**" in text
     assert "wrote" in capsys.readouterr().out
 
 
-def test_baselines_with_their_authors_settings_are_held_against_runs_of_their_own(study) -> None:
-    says = "Dual weights improve on a baseline with its authors' settings: pdcl0 over er, accuracy, mnist"
+def test_baselines_with_settings_for_sgd_are_held_against_runs_of_their_own(study) -> None:
+    says = "Dual weights improve on a baseline with settings tuned for SGD: pdcl0 over er, accuracy, mnist"
     study("pdcl0", 0.84)
     study("er", 0.79, 0.0)
     assert finding(says, study.directory).verdict == NOT_RUN
@@ -261,7 +364,7 @@ def test_baselines_with_their_authors_settings_are_held_against_runs_of_their_ow
     assert finding(says, study.directory).verdict == NOT_HELD
     told = reasons(of_paper(scan(study.directory), ("tamed",))).partition("### Baselines with")[2].partition("###")[0]
     assert "| er | preset | 79.0 |" in told
-    assert "| er | its authors' | 86.0 |" in told
+    assert "| er | for SGD | 86.0 |" in told
 
 
 def divided(path, places: list[int], errors: list[float]) -> None:
@@ -291,6 +394,15 @@ def test_the_newest_task_counts_for_nothing_in_how_past_ones_are_divided(study) 
         for path in paths:
             divided(path, places, errors)
         assert tuple(finding(says, study.directory).verdict for says in (uneven, harder)) == verdicts
+
+
+def test_the_whole_partition_counts_the_newest_task_too(study) -> None:
+    for path in study("pdcl", 0.8):
+        divided(path, [50, 50, 50, 150], [0.1, 0.2, 0.3, 0.0])
+    whole = finding("Memory is divided unevenly (by more than 5 %), mnist", study.directory)
+    assert (whole.verdict, whole.number) == (HELD, pytest.approx(25.0))
+    among_past = "Memory is divided unevenly among past tasks (by more than 5 %), mnist"
+    assert finding(among_past, study.directory).verdict == NOT_HELD
 
 
 def test_the_table_of_duals_has_each_past_task_beside_its_slack_and_the_artificial_one_apart(study, tmp_path) -> None:
@@ -473,8 +585,8 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path, fake_
     write_page([tmp_path / "there"], pages[1])
     first, second = (page.read_text().split("## Claims", 1)[1] for page in pages)
     assert first == second
-    assert "Large duals lie at class borders, mnist | Fig. 5 | +" in first
-    assert "isn't below −λγ, mnist | Theorem 1 | +5.00 by unit of γ" in first
+    assert "Large duals lie at the borders of their task's classes, mnist | Fig. 5 | +" in first
+    assert "lowers P by no more than λγ, mnist | Theorem 1 | +5.00 by unit of γ" in first
     pictures = [sorted(each.name for each in (page.parent / "paper").iterdir()) for page in pages]
     assert pictures[0] == pictures[1]
     assert "map-mnist-tamed.png" in pictures[0]
@@ -483,7 +595,7 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path, fake_
     assert maps[0] == maps[1]
 
 
-def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_the_last(study, tmp_path) -> None:
+def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_two(study, tmp_path) -> None:
     for path in study("pdcl", 0.83):
         began = {"event": "task_began", "task": 1, "name": "b", "samples": 60, "steps": 60, "classes": ["2"]}
         moved = {"event": "duals_moved", "task": 1, "slacks": [0.1], "tolerances": [0.1], "current": 1.0}
@@ -492,8 +604,26 @@ def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_the_last(
     write_page([study.directory], tmp_path / "paper.md")
     unpack(tmp_path / "paper" / "runs.jsonl.gz", tmp_path / "there")
     kept = [path.read_text().splitlines() for path in sorted((tmp_path / "there").glob("*/events.jsonl"))]
-    assert sorted(map(len, kept)) == [2, 2, 2, 13]
+    assert sorted(map(len, kept)) == [3, 3, 3, 13]
     assert {json.loads(each[-1])["step"] for each in kept} == {59}
+    assert {json.loads(each[1])["step"] for each in kept if len(each) == 3} == {29}, "the middle of the task"
+
+
+@pytest.mark.parametrize(("peak", "verdict"), [(59, HELD), (30, NOT_HELD)])
+def test_a_dual_at_a_tight_tolerance_is_to_grow_to_the_end_of_a_task(study, tmp_path, peak, verdict) -> None:
+    says = "λ still grows in the second half of tasks where ε is tight, mnist"
+    for seed, path in enumerate(study("pdcl", 0.8, options={"tolerance": 0.0005})):
+        moved = {"event": "duals_moved", "task": 1, "slacks": [0.1], "tolerances": [0.1], "current": 1.0}
+        steps = [{**moved, "step": k, "duals": [0.1 * (peak - abs(peak - k)) + 0.001 * seed * k]} for k in range(60)]
+        (path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in steps))
+    found = finding(says, study.directory)
+    assert found.verdict == verdict
+    write_page([study.directory], tmp_path / "paper.md")
+    unpack(tmp_path / "paper" / "runs.jsonl.gz", tmp_path / "there")
+    assert finding(says, tmp_path / "there").number == pytest.approx(found.number, rel=0.05), "packed runs tell it too"
+    for path in (tmp_path / "there").glob("*/events.jsonl"):
+        path.write_text(path.read_text().splitlines()[-1] + "\n")
+    assert finding(says, tmp_path / "there").verdict == NOT_RUN, "the last dual step alone tells nothing"
 
 
 def test_reasons_tell_what_is_stored_and_what_the_rate_does(study, tmp_path) -> None:
@@ -529,6 +659,19 @@ def test_duals_that_start_at_one_are_held_against_replay_by_runs_of_their_own(st
     assert finding(says, study.directory).verdict == NOT_RUN
     study("pdcl", 0.85, stream="organa", options={"start": 1.0})
     assert finding(says, study.directory).verdict == HELD
+
+
+def test_verdicts_that_hang_on_where_duals_start_are_named(study, tmp_path) -> None:
+    says = "Dual weights improve on fixed ones: pdcl0 over er, accuracy, organa"
+    study("er", 0.8, stream="organa")
+    study("pdcl0", 0.5, stream="organa")
+    write_page([study.directory], tmp_path / "paper.md")
+    assert "where duals start" not in (tmp_path / "paper.md").read_text()
+    study("pdcl0", 0.85, stream="organa", options={"start": 1.0})
+    write_page([study.directory], tmp_path / "paper.md")
+    told = (tmp_path / "paper.md").read_text().partition("## Verdicts that hang on where duals start")[2]
+    cells = "**−30.0 (−30.0 to −30.0, 4)** | not held | **+5.0 (+5.0 to +5.0, 4)** | held |"
+    assert f"| {says} | {cells}" in told
 
 
 def with_snapshot(path) -> None:

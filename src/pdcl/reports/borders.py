@@ -1,4 +1,4 @@
-"""Where large duals lie: at the border between classes or inside them, as the network's last layer sees it."""
+"""Where large duals lie: at the border between a task's classes or inside them, as the network's last layer sees it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,42 @@ FEWEST = 20
 
 @dataclass(frozen=True)
 class Borders:
-    """Shares of stored samples that lie at a class border: of those with large duals, and of all."""
+    """Shares of stored samples that lie at a class border (or are marked otherwise): of large duals, and of all."""
 
     large: float
     all: float
 
 
 def borders(held: Holdings) -> Borders | None:
-    """A sample is at a border if one of its ten nearest stored samples has another label.
+    """A sample is at a border if one of the ten nearest stored samples of its task has another label.
 
-    Large duals are the highest tenth, zeros left out. None where there are no features, no duals or too few samples.
+    None where there are no features, no duals or too few samples.
     """
-    if held.features is None or len(held.y) < FEWEST or held.y.ndim != 1 or not (held.dual > 0).any():
+    if held.features is None or len(held.y) < FEWEST or held.y.ndim != 1:
         return None
-    at_border = near_another_class(held.features, held.y)
-    count = min(max(1, round(LARGE * len(held.dual))), int((held.dual > 0).sum()))
-    highest = np.argsort(-held.dual, kind="stable")[:count]
-    return Borders(float(at_border[highest].mean()), float(at_border.mean()))
+    at_border = np.zeros(len(held.y), bool)
+    for rows in _by_task(held):
+        at_border[rows] = near_another_class(held.features[rows], held.y[rows])
+    return among_large(at_border, held)
+
+
+def among_large(marked: NDArray[np.bool_], held: Holdings) -> Borders | None:
+    """The share of marked samples among large duals and among all; None without duals.
+
+    Large are the highest tenth of each task, zeros left out: duals of different tasks have different scales, and those
+    of the newest task are no prices of limits. A task counts in both shares by how many large duals it has.
+    """
+    large, everywhere, counts = [], [], []
+    for rows in _by_task(held):
+        count = min(max(1, round(LARGE * len(rows))), int((held.dual[rows] > 0).sum()))
+        if count:
+            highest = rows[np.argsort(-held.dual[rows], kind="stable")[:count]]
+            large.append(marked[highest].mean())
+            everywhere.append(marked[rows].mean())
+            counts.append(count)
+    if not counts:
+        return None
+    return Borders(float(np.average(large, weights=counts)), float(np.average(everywhere, weights=counts)))
 
 
 def near_another_class(features: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -43,3 +62,7 @@ def near_another_class(features: NDArray[np.floating], labels: NDArray[np.intege
     np.fill_diagonal(distance, np.inf)
     nearest = np.argsort(distance, axis=1, kind="stable")[:, : min(NEIGHBOURS, len(points) - 1)]
     return np.asarray((labels[nearest] != labels[:, None]).any(1))
+
+
+def _by_task(held: Holdings) -> list[NDArray[np.intp]]:
+    return [np.flatnonzero(held.task == task) for task in np.unique(held.task)]

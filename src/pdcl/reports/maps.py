@@ -15,6 +15,8 @@ from pdcl.reports.holdings import Holdings, chart
 from pdcl.reports.tail import read_object
 
 FILE = "map.json"
+# Older maps have `borders`, counted across tasks: those are not shown.
+KEY = "borders_in_tasks"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Map:
     borders: Borders | None
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {"points": self.points, KEY: None if self.borders is None else asdict(self.borders)}
 
 
 def map_of(held: Holdings) -> Map | None:
@@ -41,7 +43,7 @@ def read_map(run: Path) -> Map | None:
     if found is None:
         return None
     try:
-        points, shares = found["points"], found["borders"]
+        points, shares = found["points"], found.get(KEY)
         columns = [points[name] for name in ("x", "y", "task", "label", "dual")]
         if len({len(column) for column in columns}) > 1 or min(points["task"], default=0) < 0 or points["of"] < 0:
             raise ValueError("its columns don't belong together")

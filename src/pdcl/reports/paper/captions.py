@@ -85,7 +85,7 @@ KINDS = {
         "Where large duals lie",
         "Fig. 5",
         "t-SNE of the network's features of up to 250 stored samples; the larger a marker, the larger the dual of "
-        "its sample. At a border: one of a sample's ten nearest stored samples has another class. One run.",
+        "its sample. At a border: one of the ten nearest stored samples of its task has another class. One run.",
     ),
     "accuracy-memory": Kind("Accuracy against memory", "Fig. 6 top", BARS),
     "forgetting-memory": Kind("Forgetting against memory", "Fig. 6 bottom", BARS),

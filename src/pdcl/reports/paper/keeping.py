@@ -14,13 +14,14 @@ from pdcl.reports.paper.measures import MEASURED, measured_on_snapshot
 from pdcl.storage.disk import reported
 
 NAME = "runs.jsonl.gz"
+MIDDLE_AND_LAST = 2
 
 
 def keep_runs(rows: Sequence[Row], drawn: Drawn, place: Path) -> Path:
     """Pack these runs into `place`: what the page needs of them, and no sample of anybody's data.
 
-    Runs whose duals are drawn over time keep a dozen dual steps of each task, others the last; those that a map shows
-    keep the map.
+    Runs whose duals are drawn over time keep a dozen dual steps of each task, others the middle one and the last; those
+    that a map shows keep the map.
     """
     by_path = {row.path: row for row in rows}
 
@@ -30,5 +31,5 @@ def keep_runs(rows: Sequence[Row], drawn: Drawn, place: Path) -> Path:
         return files | ({maps.FILE: dumps(drawn.mapped[run].as_json()).encode()} if run in drawn.mapped else {})
 
     with reported(place / NAME):
-        pack(by_path, place / NAME, extra, lambda run: DUAL_STEPS if run in drawn.priced else 1)
+        pack(by_path, place / NAME, extra, lambda run: DUAL_STEPS if run in drawn.priced else MIDDLE_AND_LAST)
     return place / NAME

@@ -13,8 +13,8 @@ import numpy as np
 
 from pdcl.errors import PdclError
 from pdcl.records import Row
-from pdcl.records.reading import read_config, read_result
-from pdcl.reports.borders import LARGE, borders
+from pdcl.records.reading import read_config, read_events, read_result
+from pdcl.reports.borders import among_large, borders
 from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.holdings import read_holdings
 
@@ -47,10 +47,15 @@ def _kept(run: Path) -> dict[str, float | None] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
+def places(row: Row) -> list[int]:
+    """n_k of all tasks at the end."""
+    counts: list[list[int]] = read_result(row.path)["partitions"][-1:]
+    return counts[0] if counts else []
+
+
 def past_places(row: Row) -> list[int]:
     """n_k of past tasks at the end."""
-    counts: list[list[int]] = read_result(row.path)["partitions"][-1:]
-    return counts[0][:-1] if counts else []
+    return places(row)[:-1]
 
 
 def past_errors(row: Row) -> list[float]:
@@ -58,10 +63,18 @@ def past_errors(row: Row) -> list[float]:
     return [1 - float(each or 0) for each in read_result(row.path)["accuracy"]["class_il"][-1][:-1]]
 
 
+def distance(row: Row) -> float | None:
+    """How far the last partition is from equal shares, in percent of places."""
+    return _distance(places(row))
+
+
 def past_distance(row: Row) -> float | None:
-    """How far the last partition among past tasks is from equal shares, in percent of their places."""
-    places = past_places(row)
-    found = distance_from_uniform(places) if places else None
+    """The same among past tasks, in percent of their places."""
+    return _distance(past_places(row))
+
+
+def _distance(counts: Sequence[int]) -> float | None:
+    found = distance_from_uniform(counts) if counts else None
     return None if found is None else 100 * found
 
 
@@ -78,9 +91,32 @@ def past_dual(row: Row) -> float | None:
     return statistics.fmean(duals) if duals else None
 
 
+def late_growth(row: Row) -> float | None:
+    """λ of past tasks at the end of a task minus that at its middle, mean over all; None where no middle was kept."""
+    grown: list[float] = []
+    for steps in _dual_steps(row).values():
+        end = steps[-1]
+        early = [each for each in steps if each["step"] <= end["step"] / 2 + 1]
+        if not early:
+            return None
+        pairs = zip(early[-1]["duals"], end["duals"], strict=True)
+        grown += [late - middle for middle, late in pairs if middle is not None and late is not None]
+    return statistics.fmean(grown) if grown else None
+
+
+def _dual_steps(row: Row) -> dict[int, list[dict[str, Any]]]:
+    """The dual steps that a run kept, by task."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for event in read_events(row.path):
+        if event.get("event") == "duals_moved":
+            found.setdefault(event["task"], []).append(event)
+    return found
+
+
+# A packed run keeps measures by name: one that is measured otherwise from now on has another name.
 @on_snapshot
-def border_gain(row: Row) -> float | None:
-    """Share of large duals at a class border minus that of all stored samples, in points."""
+def border_gain_in_tasks(row: Row) -> float | None:
+    """Share of large duals at a border of their task's classes minus that of all stored samples, in points."""
     held = read_holdings(row.path)
     found = None if held is None else borders(held)
     return None if found is None else 100 * (found.large - found.all)
@@ -94,13 +130,11 @@ def wrong_stored(row: Row) -> float | None:
 
 
 @on_snapshot
-def wrong_among_large(row: Row) -> float | None:
-    """Share of wrong labels among the highest tenth of duals minus that among all stored samples, in points."""
+def wrong_among_large_of_tasks(row: Row) -> float | None:
+    """Share of wrong labels among the highest tenth of each task's duals minus that among all, in points."""
     wrong, held = wrong_labels(row), read_holdings(row.path)
-    if wrong is None or held is None or not (held.dual > 0).any():
-        return None
-    highest = np.argsort(-held.dual, kind="stable")[: max(1, round(LARGE * len(wrong)))]
-    return 100 * float(wrong[highest].mean() - wrong.mean())
+    found = None if wrong is None or held is None else among_large(wrong, held)
+    return None if found is None else 100 * (found.large - found.all)
 
 
 @on_snapshot

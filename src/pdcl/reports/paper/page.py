@@ -25,6 +25,8 @@ from pdcl.reports.paper.keeping import NAME, keep_runs
 from pdcl.reports.paper.reasons import reasons
 from pdcl.reports.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Finding, Runs
 from pdcl.reports.paper.sizes import by_size
+from pdcl.reports.paper.starts import by_start
+from pdcl.reports.paper.untested import untested
 from pdcl.reports.writing import find
 from pdcl.storage.disk import write_whole
 
@@ -45,7 +47,8 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
     # Variants of a method, and runs with wrong labels, answer single questions; they stand under `Reasons`.
     own = [row for row in known if row.label == row.method and "stream.noise" not in row.options]
     drawn = draw_rows(own, out.parent / out.stem, FORMATS, Wanted(SIZE, sample_duals=True))
-    draw_answers(drawn, of_paper(known, FAMILIES[PRINTED]))
+    printed = of_paper(known, FAMILIES[PRINTED])
+    draw_answers(drawn, printed)
     drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
     judgements = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
     sections = [
@@ -55,10 +58,12 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
             for name in FAMILIES
             if _any_run(judgements[name])
         ),
-        by_size(of_paper(known, FAMILIES[PRINTED])),
+        by_start(judgements[PRINTED], Runs(printed)),
+        untested(),
+        by_size(printed),
         "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(own))),
         _duals(own),
-        reasons(of_paper(known, FAMILIES[PRINTED])),
+        reasons(printed),
         gallery(drawn, out, FAMILIES),
         left_out(drawn),
     ]
@@ -104,7 +109,8 @@ What the presets change is listed in [presets](../presets.md).
 
 A claim has *held* where its paired 95 % interval over seeds lies on the claimed side, is *not held* where it lies on
 the other, and *undecided* in between. A number is the first method minus the second (forgetting: the second minus the
-first). Memory is 500 unless a claim says otherwise."""
+first). Memory is 500 unless a claim says otherwise. The paper doesn't print where duals start: verdicts that hang on it
+have a table of their own, after the claims."""
 
 
 def _shown(path: Path) -> str:
@@ -130,8 +136,8 @@ def _claims(name: str, found: Sequence[tuple[Claim, Finding]], figures: dict[tup
 
 
 def equal_parts(claim: Claim) -> tuple[str, ...]:
-    """The parts that run a claim's methods with the preset `equal`: at all sizes of memory in one."""
-    return tuple(f"{part.removesuffix('-sizes')}-equal" for part in claim.parts)
+    """The parts that run a claim's methods with the preset `equal`: all sizes of memory in one; `tiny` has none."""
+    return tuple(dict.fromkeys(f"{part.removesuffix('-sizes')}-equal" for part in claim.parts if part != "tiny"))
 
 
 def _line(claim: Claim, finding: Finding, figures: dict[tuple[str, bool], str], tested_by: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pdcl.metrics import Paired, interval, paired_difference
@@ -15,6 +15,8 @@ BySeed = Mapping[int, float]
 HELD, NOT_HELD, UNDECIDED, NOT_RUN = "held", "not held", "undecided", "not run"
 # The memory of every claim that names no other.
 SIZE = 500
+# Of correlations: z of ±1 is infinite.
+LARGEST = 0.99
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,14 @@ def above(values: BySeed, bound: float, unit: str) -> Finding:
     mean, half = interval(list(values.values()))
     verdict = HELD if mean - half > bound else NOT_HELD if mean + half < bound else UNDECIDED
     return Finding(verdict, mean, mean - half, mean + half, len(values), unit)
+
+
+def correlated(values: BySeed) -> Finding:
+    """Held if the mean correlation over seeds is above 0; the interval is that of Fisher's z, so it stays within ±1."""
+    clipped = {seed: min(max(value, -LARGEST), LARGEST) for seed, value in values.items()}
+    found = above({seed: math.atanh(value) for seed, value in clipped.items()}, 0, "correlation")
+    number, low, high = (math.tanh(each) for each in (found.number, found.low, found.high))
+    return replace(found, number=number, low=low, high=high)
 
 
 def _finding(found: Paired, verdict: str, unit: str = "points") -> Finding:

@@ -11,7 +11,12 @@ from pdcl.reports.paper.judging import STREAMS, beats
 from pdcl.reports.paper.runs import NOT_RUN, SIZE, Finding, Runs
 
 # What Section 5 names: weights, partition, selection; then ours against the other baselines.
-PAIRS = (("pdcl0", "er"), ("pdcl", "pdcl0"), ("pdcl-s", "pdcl"), ("pdcl", "er-ring"), ("pdcl", "gss"), ("pdcl", "xder"))
+PAIRS = (
+    ("pdcl0", "er"),
+    ("pdcl", "pdcl0"),
+    ("pdcl-s", "pdcl"),
+    *(("pdcl", label) for label in ("er", "er-ring", "gss", "xder", "agem")),
+)
 METRICS = {"mean_accuracy": "accuracy", "mean_forgetting": "less forgetting"}
 TEXT = """## By size of memory
 
@@ -26,7 +31,7 @@ def by_size(rows: Sequence[Row]) -> str:
     if sizes in ([], [SIZE]):
         return ""
     lines = [
-        row_of(f"{first} over {second}", METRICS[name], stream, *(_cell(found) for found in each))
+        row_of(f"{first} over {second}", METRICS[name], stream, *(cell(found) for found in each))
         for name in METRICS
         for first, second in PAIRS
         for stream in STREAMS
@@ -40,7 +45,8 @@ def _any(found: Sequence[Finding]) -> bool:
     return any(each.verdict != NOT_RUN for each in found)
 
 
-def _cell(found: Finding) -> str:
+def cell(found: Finding) -> str:
+    """A difference with its interval and seeds, bold where the interval leaves 0 out."""
     if found.verdict == NOT_RUN:
         return ""
     if math.isnan(found.low):
