@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import pdcl
+from pdcl.core.held_back import GUARD
 from pdcl.errors import UsageError
+from pdcl.training.events import DualsMoved
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
 
@@ -58,3 +61,33 @@ def test_a_task_takes_its_own_limit_by_name_too() -> None:
         learner.learn(*blobs(0), name="third", tolerance={"legacy": "+1pt"})
     with pytest.raises(UsageError, match=r"PDCL\(…, tolerance=\{\"new\": \"10%\"\}\)"):
         learner.learn(*blobs(0), name="third", tolerance={"new": "10%"})
+
+
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("first", [None, "1.1x", "40%"])
+def test_limits_stated_on_load_hold_for_the_next_task_at_once(tmp_path, monkeypatch, first, older) -> None:
+    learner = pdcl.PDCL("mlp:8", memory=200, tolerance=first, guard=10)
+    learner.learn(*blobs(0), name="a", epochs=1)
+    if older:
+        state = learner.core.tolerances.state_dict()
+        del state["stated"]
+        monkeypatch.setattr(learner.core.tolerances, "state_dict", lambda: state)
+    place = learner.save(tmp_path / "model")
+    assert np.array_equal(pdcl.load(place).core.tolerances.values, learner.core.tolerances.values, equal_nan=True)
+    loaded = pdcl.load(place, tolerance={"a": "+2pt", "*": "1.1x"})
+    had = float(loaded.held["wrong"][loaded.held["role"] == GUARD].double().mean())
+    assert loaded.core.tolerances.values == pytest.approx([had + 0.02])
+    heard = []
+    loaded.learn(*blobs(2), name="b", epochs=1, listener=heard.append)
+    steered = [event.tolerances for event in heard if isinstance(event, DualsMoved)]
+    assert steered[0] == pytest.approx([had + 0.02])
+    assert np.isnan(pdcl.load(place, tolerance=None).core.tolerances.values).all()
+
+
+def test_a_limit_that_stays_keeps_its_value_to_the_bit_where_another_is_restated(tmp_path) -> None:
+    learner = pdcl.PDCL("mlp:8", memory=200, tolerance={"a": "1.1x", "b": "+2pt"})
+    for first, name in ((0, "a"), (2, "b")):
+        learner.learn(*blobs(first), name=name, epochs=1)
+    learner.store.keep(torch.arange(3, len(learner.store)))
+    loaded = pdcl.load(learner.save(tmp_path / "model"), tolerance={"a": "1.1x", "b": "30%"})
+    assert loaded.core.tolerances.values == [learner.core.tolerances.values[0], 0.3]
