@@ -8,6 +8,7 @@ import torch
 
 import pdcl
 from pdcl.core.held_back import GUARD
+from pdcl.duality.rules import rule
 from pdcl.errors import UsageError
 from pdcl.training.events import DualsMoved
 
@@ -61,6 +62,20 @@ def test_a_task_takes_its_own_limit_by_name_too() -> None:
         learner.learn(*blobs(0), name="third", tolerance={"legacy": "+1pt"})
     with pytest.raises(UsageError, match=r"PDCL\(…, tolerance=\{\"new\": \"10%\"\}\)"):
         learner.learn(*blobs(0), name="third", tolerance={"new": "10%"})
+
+
+@pytest.mark.parametrize(("own", "rules"), [("+2pt", ("capped", "room:power=1")), ("1.1x", ("ascent", "affine"))])
+def test_a_task_with_a_limit_of_its_own_is_held_to_it_by_the_rules_of_such_limits(tmp_path, own, rules) -> None:
+    learner = pdcl.PDCL("mlp:8", memory=200)
+    learner.learn(*blobs(0), name="a", epochs=1, tolerance=own)
+    stated = pdcl.PDCL("mlp:8", memory=200, dual_lr=0.3, partition="uniform")
+    stated.learn(*blobs(0), name="a", epochs=1, tolerance=own)
+    loaded = pdcl.load(learner.save(tmp_path / "model"))
+    for core in (learner.core, loaded.core):
+        assert core.dual == core.duals.rule == rule("dual", rules[0])
+        assert core.partition == core.filling.partition == rule("partition", rules[1])
+    assert stated.core.dual == rule("dual", "ascent:lr=0.3")
+    assert stated.core.filling.partition == rule("partition", "uniform")
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -67,8 +67,8 @@ class Tolerances:
         return any(isinstance(limit, Rise) for limit in self._stated())
 
     def _stated(self) -> list[Tolerance | None]:
-        limits = self.limits
-        return [] if limits is None else [limits.rest, *limits.tasks.values(), *limits.segments.values()]
+        limits, own = self.limits, [as_tolerance(each) for each in self.agreed.values()]
+        return own if limits is None else [*own, limits.rest, *limits.tasks.values(), *limits.segments.values()]
 
     def name(self, task: int) -> str:
         return self.names[task] if task < len(self.names) else str(task)
