@@ -230,7 +230,7 @@ class Filling:
         if GROUP in self.memory.columns:
             groups = _groups_of(data)
             rows[GROUP] = alone(positions + first_id) if groups is None else groups[positions]
-        if self.segments:
+        if CODES in self.memory.columns:
             rows[CODES] = self.segments.encode(getattr(data, "columns", {}), positions)
         if self.records_outputs:
             rows["outputs"] = share.whole(outputs.movedim(0, -1)).movedim(-1, 0)
@@ -257,10 +257,13 @@ class Filling:
         return found
 
     def upgrade(self, in_error: list[bool]) -> None:
-        """Columns that memory of an older format lacks: everything was replayed, and its reference had one unit."""
+        """Columns that memory lacks. Of samples stored before a limit on a column was stated, its value is not known;
+        of an older format, everything was replayed, and its reference had one unit."""
         size = len(self.memory)
         if self.memory.columns and self.segments and CODES not in self.memory.columns:
             self.memory.join_column(CODES, self.segments.blank(size))
+        if CODES in self.memory.columns and (known := self.memory[CODES].shape[1]) < len(self.segments.table):
+            self.memory.widen(CODES, self.segments.blank(size)[:, known:])
         if not self.memory.columns or "role" in self.memory.columns:
             return
         self.memory.join_column("role", torch.zeros(size, dtype=torch.uint8))
