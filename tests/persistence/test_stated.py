@@ -44,6 +44,18 @@ def test_a_reference_that_is_moved_says_from_where_to_where_and_no_old_verdict_s
     assert "rebased" not in row.verdict
 
 
+def test_of_two_tasks_with_one_name_the_one_is_rebased_that_is_meant(tmp_path) -> None:
+    learner = pdcl.PDCL("mlp:8", memory=200, tolerance="+2pt", witness=15)
+    for first, name in ((0, "m"), (2, "m"), (0, "new")):
+        learner.learn(*blobs(first, seed=first + len(name)), name=name, epochs=1)
+    before = list(learner.promises)
+    learner.rebase(1)
+    for table in (learner.promises, pdcl.load(learner.save(tmp_path / "model")).promises):
+        assert table[0] == before[0]
+        assert table[1].verdict == "rebased: judged after the next task"
+    assert [row.number for row in before] == [0, 1, 2]
+
+
 def test_an_error_rate_for_numbers_is_refused_before_the_first_task(monkeypatch) -> None:
     x, y = blobs(0)
     monkeypatch.setattr(pdcl.PDCL, "step", None)
