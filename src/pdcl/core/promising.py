@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pdcl.core.filling import GROUP, Filling, Reached
-from pdcl.core.held_back import GUARD, MOST_OF_TASK, WITNESS
+from pdcl.core.filling import Filling, Reached
+from pdcl.core.held_back import GROUP, GUARD, MOST_OF_TASK, WITNESS
 from pdcl.core.refill import are_classes
 from pdcl.core.segments import CODES
 from pdcl.core.tolerances import Tolerances

@@ -214,7 +214,8 @@ class PDCL(Rehearsal):
         generator = seeded(self.seed, task.index, 3)
         trained = self.core.hold_back(data, generator, self.evaluated, data.groups, self.learned_before)
         aside = self.core.aside
-        for each in (cut_short(self.guard, self.witness, aside, len(data)), left_out(aside, len(data))):
+        missing = left_out(aside, len(data), data.groups is not None)
+        for each in (cut_short(self.guard, self.witness, aside, len(data)), missing):
             if each is not None:
                 self.emit(Warned(task.index, each))
         return task if trained is None else replace(task, data=data.subset(trained))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from pdcl.core.repeats import groups_in
 from pdcl.errors import UsageError
 from pdcl.lifelong.arguments import SHARE, check_arguments
 from pdcl.lifelong.audit_split import plan_aside
@@ -24,7 +25,7 @@ from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_ch
 from pdcl.lifelong.warning import Aloud, warn_of_broken
 from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Kind
-from pdcl.streams.hashes import data_hashes
+from pdcl.streams.hashes import as_numbers, data_hashes
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
@@ -128,15 +129,22 @@ def check_limits(learner: Learner, tolerance: Any, samples: Samples, kind: Kind)
 
 
 def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:
-    """Which of these samples an earlier task had; None: none that is known of. classes: how many it knew by then.
+    """Which of these samples an earlier task had, or others of their group; None: none that is known of.
 
-    An input that comes again with a class that is new was never learned as such.
+    classes: how many it knew by then. An input that comes again with a class that is new was never learned as such. A
+    group that is held back so far was never learned either.
     """
-    if not learner.report().has_tolerances or not raw.in_memory or not len(learner.lineage.samples):
+    lineage = learner.lineage
+    if not learner.report().has_tolerances or not learner.tasks_learned:
         return None
-    known = torch.isin(data_hashes(raw, learner.lineage.key), learner.lineage.samples)
-    if prepared(learner).kind == "classification":
-        known &= raw.targets < classes
+    known = torch.zeros(len(raw), dtype=torch.bool)
+    if raw.in_memory and len(lineage.samples):
+        known = torch.isin(data_hashes(raw, lineage.key), lineage.samples)
+        if prepared(learner).kind == "classification":
+            known &= raw.targets < classes
+    if raw.groups is not None:
+        held = groups_in(learner.store, replayed=False)
+        known |= torch.isin(raw.groups, as_numbers(lineage.groups)) & ~torch.isin(raw.groups, held)
     return known if bool(known.any()) else None
 
 
