@@ -10,6 +10,7 @@ import pdcl
 from pdcl.core.held_back import GUARD
 from pdcl.duality.rules import rule
 from pdcl.errors import UsageError
+from pdcl.streams.transform import Transform
 from pdcl.training.events import DualsMoved
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
@@ -118,3 +119,26 @@ def test_a_limit_that_stays_keeps_its_value_to_the_bit_where_another_is_restated
     learner.store.keep(torch.arange(3, len(learner.store)))
     loaded = pdcl.load(learner.save(tmp_path / "model"), tolerance={"a": "1.1x", "b": "30%"})
     assert loaded.core.tolerances.values == [learner.core.tolerances.values[0], 0.3]
+
+
+def test_what_only_the_first_task_can_say_is_refused_later_unless_it_is_the_same() -> None:
+    learner = pdcl.PDCL("mlp:8", memory=50)
+    learner.learn(*blobs(0), name="a", epochs=1)
+    for stated in ({"kind": "nonsense"}, {"kind": "regression"}, {"transform": Transform(scale=2.0)}):
+        for call in (learner.learn, learner.adopt):
+            with pytest.raises(UsageError, match=f"{next(iter(stated))}=.* has no effect after the first task: it is "):
+                call(*blobs(0, seed=1), **stated)
+    with pytest.raises(UsageError, match=r"labels=\['a', 'b'\] has no effect after the first task: it is \[0, 1\]"):
+        learner.adopt(*blobs(0, seed=1), labels=["a", "b"])
+    assert learner.tasks_learned == 1
+    learner.adopt(*blobs(0, seed=1), labels=[0, 1], kind="classification", transform=Transform())
+    learner.learn(*blobs(2), kind="classification", epochs=1)
+    assert learner.tasks_learned == 3
+
+
+def test_weight_decay_stated_on_load_reaches_the_optimiser(tmp_path) -> None:
+    learner = pdcl.PDCL("mlp:8", memory=50)
+    learner.learn(*blobs(0), name="a", epochs=1)
+    loaded = pdcl.load(learner.save(tmp_path / "model"), weight_decay=0.5)
+    loaded.learn(*blobs(2), name="b", epochs=1)
+    assert [group["weight_decay"] for group in loaded.optimiser.param_groups] == [0.5]

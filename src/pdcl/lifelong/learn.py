@@ -18,7 +18,7 @@ from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.feasible import Between
 from pdcl.lifelong.growth import Grow
-from pdcl.lifelong.new_task import new_task, prepare_for, prepared, unknown_labels
+from pdcl.lifelong.new_task import kind_of, new_task, prepare_for, prepared, unknown_labels
 from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_choice, rolled_back
@@ -50,7 +50,7 @@ def learn(
     test: Any = None,
     groups: Any = None,
     columns: Any = None,
-    kind: Kind = "classification",
+    kind: Kind | None = None,
     transform: Transform | None = None,
     epochs: int | None = None,
     batch: int | None = None,
@@ -66,6 +66,7 @@ def learn(
     check_choice(on_violation, learner)
     tolerance = own_limit(tolerance, name)
     check_arguments(name, test, transform, grow, listener, audit, audit_share, audit_budget)
+    kind = kind_of(learner, kind, transform)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     check_limits(learner, tolerance, samples, kind)
     chosen = _stated_schedule(learner, epochs, batch)
@@ -159,13 +160,14 @@ def adopt(
     groups: Any = None,
     columns: Any = None,
     transform: Transform | None = None,
-    kind: Kind = "classification",
+    kind: Kind | None = None,
     collate: Collate | None = None,
     unseen: bool = False,
 ) -> Entry:
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
+    kind = kind_of(learner, kind, transform, labels)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     tolerance = own_limit(tolerance, name)
     check_limits(learner, tolerance, samples, kind)
