@@ -43,7 +43,8 @@ def groups_in(memory: Memory | None, replayed: bool) -> Tensor:
     """Groups that stored samples are of: of those replayed, or of guards and witnesses."""
     if memory is None or not len(memory) or GROUP not in memory.columns:
         return torch.zeros(0, dtype=torch.int64)
-    return memory[GROUP].cpu()[(memory["role"].cpu() == REPLAY) == replayed].unique()
+    found: Tensor = memory[GROUP].cpu()[(memory["role"].cpu() == REPLAY) == replayed].unique()
+    return found
 
 
 def _hashes(x: Tree, y: Tree) -> Tensor:

@@ -68,7 +68,7 @@ class Tolerances:
 
     def _stated(self) -> list[Tolerance | None]:
         limits, own = self.limits, [as_tolerance(each) for each in self.agreed.values()]
-        return own if limits is None else [*own, limits.rest, *limits.tasks.values(), *limits.segments.values()]
+        return [*own] if limits is None else [*own, limits.rest, *limits.tasks.values(), *limits.segments.values()]
 
     def name(self, task: int) -> str:
         return self.names[task] if task < len(self.names) else str(task)
