@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import pdcl
+from pdcl.errors import UsageError
+from pdcl.streams.hashes import group_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 
@@ -56,6 +58,56 @@ def test_a_patient_who_comes_again_is_the_same_group_and_others_have_none() -> N
     assert {*groups[task == 1].tolist()} & {*groups[task == 2].tolist()}
     row = learner.promises[0]
     assert (row.kind, row.samples, row.groups) == ("segment", 50, 30), "25 samples alone, and 25 of five patients"
+
+
+def _sides(learner: Any) -> tuple[set[int], set[int]]:
+    group, role = learner.store["group"], learner.store["role"]
+    return {*group[role != 0].tolist()}, {*group[role == 0].tolist()}
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_patient_is_on_one_side_in_all_tasks(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, saved: bool) -> None:
+    """Sixty patients who come in every task: five are held back, and no step trains on them."""
+    learner, heard = _learner(memory=400), []
+    for k in range(3):
+        x, y, who = _ward(2 * k, k)
+        learner.learn(
+            x, y, groups=who, name=f"t{k}", epochs=1, listener=lambda e: heard.append(getattr(e, "message", ""))
+        )
+        held, trained = _sides(learner)
+        assert len(held) == 5
+        assert not held & trained
+        learner = pdcl.load(learner.save(tmp_path / f"model {k}")) if saved else learner
+    assert [row.groups for row in learner.promises] == [5, 5, 5]
+    assert not any("copies" in each for each in heard)
+
+
+def test_samples_of_a_patient_who_is_held_back_are_left_out_of_later_tasks_aloud() -> None:
+    learner, heard = _learner(memory=400), []
+    x, y, who = _ward(0, 0)
+    learner.learn(x, y, groups=who, epochs=1)
+    held, _ = _sides(learner)
+    x, y, _ = _ward(2, 1, 12)
+    few = [name for name in dict.fromkeys(who) if int(group_numbers([name], learner.lineage.key)) in held][:3]
+    own = [each for name in few for each in [name] * 10] + [f"other {k // 5}" for k in range(30)]
+    learner.learn(x, y, groups=own, epochs=1, listener=lambda e: heard.append(getattr(e, "message", "")))
+    assert any("30 of 60 samples are copies of guards or witnesses, or of their groups" in each for each in heard)
+    held, trained = _sides(learner)
+    assert not held & trained
+    with pytest.raises(UsageError, match="nothing new to learn"):
+        learner.learn(*_ward(4, 2, 12)[:2], groups=[few[0]] * 60)
+
+
+def test_patients_of_a_stream_are_on_one_side_in_all_tasks() -> None:
+    parts = [_ward(2 * k, k) for k in range(3)]
+    x, y = np.concatenate([x for x, _, _ in parts]), np.concatenate([y for _, y, _ in parts])
+    who = [name for _, _, names in parts for name in names]
+    found = pdcl.run(
+        pdcl.split(x, y, groups=who), "pdcl", network="mlp:16", memory=600, witness=25, tolerance="+5pt", epochs=1
+    )
+    held, trained = _sides(found.learner)
+    assert held
+    assert not held & trained
 
 
 def test_without_groups_or_limits_memory_has_no_column_for_them() -> None:

@@ -148,3 +148,19 @@ def test_adopted_data_brings_its_columns() -> None:
     x, y, columns = _task(2, 1)
     entry = learner.learn(x, y, columns=columns, epochs=1)
     assert next(row for row in entry.promises if row.kind == "segment").samples > 0
+
+
+@pytest.mark.parametrize("then", [{"plan=gold": "+30pt", "year=2026": "+30pt"}, {"year=2026": "+30pt"}, "+40pt"])
+def test_other_segments_can_be_stated_on_load(tmp_path: Any, then: Any) -> None:
+    learner = pdcl.load(_life(1).save(tmp_path / "model"), tolerance=then)
+    for k in (1, 2):
+        x, y, columns = _task(2 * k, k)
+        learner.learn(x, y, columns=columns, name=f"t{k}", epochs=1)
+    rows = {row.task: row.samples for row in learner.promises if row.kind == "segment"}
+    assert rows.keys() == ({*then} if isinstance(then, dict) else set())
+    held = learner.store
+    if "year=2026" in rows:
+        assert rows["year=2026"] == int(((held["role"] == 2) & (held["task"] == 1)).sum()) > 0
+        assert ((held["codes"][:, 1] == 1) == (held["task"] > 0)).all()
+    plans = np.concatenate([_task(2 * k, k)[2]["plan"] for k in range(3)])
+    assert ((held["codes"][:, 0] == 1).numpy() == (plans[held["id"].numpy()] == "gold")).all()

@@ -165,7 +165,7 @@ class Alternation:
         start = torch.full_like(limits, self.start)
         if self.warm and self.level == "task":
             start[:, : len(self.carried)] = torch.tensor(self.carried, dtype=torch.float64)
-            if self.segment_duals:
+            if len(self.segment_duals) == len(self.segments):
                 start[:, self.past :] = torch.tensor(self.segment_duals, dtype=torch.float64)
         elif self.warm and len(self.memory):
             start[:] = self.memory["dual"].double().cpu()[self.sets.members] / len(start)

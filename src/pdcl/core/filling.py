@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, surviving
+from pdcl.core.held_back import GROUP, GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, surviving
 from pdcl.core.objective import Objective, no_error_rate
 from pdcl.core.refill import Source, chosen_positions, divided, kept_slots
 from pdcl.core.repeats import hold_back_once
@@ -24,7 +24,6 @@ from pdcl.trees import take
 
 LOOK_AT = 512
 SHOWN = 32
-GROUP = "group"
 
 Forward = Callable[[Any], Tensor]
 
@@ -149,7 +148,7 @@ class Filling:
             )
         trained = data if aside is None else View(data, aside.trained)
         stay = self._held_back_slots(task, data)
-        replayed = self._released(past.tasks, stay)
+        replayed = self._released(past.tasks, stay, _groups_held_back(data, aside))
         new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
         capacity = self.memory.capacity - len(stay) - new
         available = [*replayed.counts.tolist(), len(trained)]
@@ -166,10 +165,10 @@ class Filling:
         self.memory.replace(torch.cat([kept, stay]), **rows)
         return self._replayed(task + 1), division.note
 
-    def _released(self, replayed: Sets, stay: Tensor) -> Sets:
+    def _released(self, replayed: Sets, stay: Tensor, new: Tensor) -> Sets:
         """What is replayed of past tasks, with what was held back and doesn't `stay`: replayed from now on.
 
-        A group that still has some held back gives none.
+        A group that still has some held back gives none. new: groups of which the newest task holds some back.
         """
         if not len(self.memory):
             return replayed
@@ -178,7 +177,7 @@ class Filling:
         free[stay] = False
         if GROUP in self.memory.columns:
             group = self.memory[GROUP].cpu()
-            free &= ~torch.isin(group, group[stay])
+            free &= ~torch.isin(group, torch.cat([group[stay], new]))
         if not bool(free.any()):
             return replayed
         role[free.to(role.device)] = REPLAY
@@ -230,7 +229,7 @@ class Filling:
         if GROUP in self.memory.columns:
             groups = _groups_of(data)
             rows[GROUP] = alone(positions + first_id) if groups is None else groups[positions]
-        if self.segments:
+        if CODES in self.memory.columns:
             rows[CODES] = self.segments.encode(getattr(data, "columns", {}), positions)
         if self.records_outputs:
             rows["outputs"] = share.whole(outputs.movedim(0, -1)).movedim(-1, 0)
@@ -257,10 +256,13 @@ class Filling:
         return found
 
     def upgrade(self, in_error: list[bool]) -> None:
-        """Columns that memory of an older format lacks: everything was replayed, and its reference had one unit."""
+        """Columns that memory lacks. Of samples stored before a limit on a column was stated, its value is not known;
+        of an older format, everything was replayed, and its reference had one unit."""
         size = len(self.memory)
         if self.memory.columns and self.segments and CODES not in self.memory.columns:
             self.memory.join_column(CODES, self.segments.blank(size))
+        if CODES in self.memory.columns and (known := self.memory[CODES].shape[1]) < len(self.segments.table):
+            self.memory.widen(CODES, self.segments.blank(size)[:, known:])
         if not self.memory.columns or "role" in self.memory.columns:
             return
         self.memory.join_column("role", torch.zeros(size, dtype=torch.uint8))
@@ -272,6 +274,13 @@ class Filling:
 def alone(ids: Tensor) -> Tensor:
     """Groups of samples that came without one: each its own, below 0, where no given group is."""
     return -1 - ids
+
+
+def _groups_held_back(data: Source, aside: HeldBack | None) -> Tensor:
+    groups = _groups_of(data)
+    if aside is None or groups is None:
+        return torch.zeros(0, dtype=torch.long)
+    return groups[torch.cat([aside.guards, aside.witnesses])]
 
 
 def _groups_of(data: Source) -> Tensor | None:

@@ -1,7 +1,8 @@
 """Samples that are stored and held back from training: guards steer duals, witnesses certify limits.
 
 They are drawn before a task is learned and count within the bound of memory. Where later tasks leave no place for one,
-it is replayed from then on, and judges nothing any more. A sample's group (a patient, a speaker) is on one side only.
+it is replayed from then on, and judges nothing any more. A sample's group (a patient, a speaker) is on one side only,
+in all tasks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import torch
 from torch import Generator, Tensor
 
 REPLAY, GUARD, WITNESS = 0, 1, 2
+# The memory's column that says who each sample belongs to.
+GROUP = "group"
 MOST_OF_TASK = 0.1
 USUAL_SHARE, LARGEST_SHARE = 1 / 8, 1 / 2
 MOST = 400

@@ -289,7 +289,11 @@ class PrimalDual(Alternation):
         self.by_heart = list(state["method"].get("by_heart", []))
         self.unseen = list(state["method"].get("unseen", []))
         self.segments.take_table(state["method"].get("column_values", {}))
-        self.filling.upgrade([self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))])
+        in_error = [self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))]
+        self.filling.upgrade(in_error)
+        # In the middle of a task duals answer to the limits that it began with.
+        if "stated" in state["method"] and not state["duals"] and len(self.memory):
+            self.tolerances.restate(state["method"]["stated"], self.filling.references(len(in_error), in_error))
         self.begin(0, 1)
         for name in self.PERSISTENT:
             setattr(self, name, state["method"].get(name, getattr(self, name)))

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pdcl.core.filling import GROUP, Filling, Reached
-from pdcl.core.held_back import GUARD, MOST_OF_TASK, WITNESS
+from pdcl.core.filling import Filling, Reached
+from pdcl.core.held_back import GROUP, GUARD, MOST_OF_TASK, WITNESS
 from pdcl.core.refill import are_classes
 from pdcl.core.segments import CODES
 from pdcl.core.tolerances import Tolerances
@@ -125,7 +125,7 @@ class Witnesses:
         for k, each in limits:
             if each is not None:
                 about: dict[str, Any] = {"held": held[k], "perhaps_seen": k in perhaps_seen, "typical": had[k]}
-                about |= {"why_none": self._why_none(k)}
+                about |= {"why_none": self._why_none(k), "number": k}
                 questions.append(self._past(tolerances.name(k), each, k, own[k], **about))
         questions += self._segments(filling, newest, seen, perhaps_seen, max(had[:newest], default=0.0))
         if open_ended:
@@ -136,7 +136,7 @@ class Witnesses:
         limit, stated = self._goal(tolerances, reached, before)
         if limit is not None:
             about = {"perhaps_seen": newest in perhaps_seen, "why_none": self._why_none(newest)}
-            about |= {"past_weight": past_weight}
+            about |= {"past_weight": past_weight, "number": newest}
             questions.append(self._new(tolerances.name(newest), limit, stated, own[newest], **about))
         return judge(questions)
 

@@ -1,5 +1,5 @@
-"""Samples that come again. A sample that is held back must not be trained on as another row, in its task or in a later
-one; and one that was trained on before is no guard or witness."""
+"""Samples and groups that come again. A sample that is held back must not be trained on as another row, in its task or
+in a later one; and one that was trained on before is no guard or witness. The same holds for groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Generator, Tensor
 
-from pdcl.core.held_back import REPLAY, Counts, HeldBack, hold_back
+from pdcl.core.held_back import GROUP, REPLAY, Counts, HeldBack, hold_back
 from pdcl.core.refill import Source
 from pdcl.errors import UsageError
 from pdcl.memory.store import Memory
@@ -39,6 +39,14 @@ def held_hashes(memory: Memory) -> Tensor:
     return _hashes(memory.read("x", slots), memory.read("y", slots)) if len(slots) else none
 
 
+def groups_in(memory: Memory | None, replayed: bool) -> Tensor:
+    """Groups that stored samples are of: of those replayed, or of guards and witnesses."""
+    if memory is None or not len(memory) or GROUP not in memory.columns:
+        return torch.zeros(0, dtype=torch.int64)
+    found: Tensor = memory[GROUP].cpu()[(memory["role"].cpu() == REPLAY) == replayed].unique()
+    return found
+
+
 def _hashes(x: Tree, y: Tree) -> Tensor:
     return sample_hashes({"x": x, "y": y}, KEY)
 
@@ -49,19 +57,25 @@ def hold_back_once(
     """Guards and witnesses of a task, so that none of them is trained on. known: which samples were learned before.
 
     Copies of what is held back are left out of training. Where there would be more of them than guards and witnesses,
-    samples are held back with all their copies instead, as groups are.
+    samples are held back with all their copies instead, as groups are. A group that has stored guards or witnesses
+    isn't trained on, and one that has replayed samples isn't held back.
     """
+    if groups is not None and len(trained_on := groups_in(memory, replayed=True)):
+        replayed = torch.isin(groups.cpu(), trained_on)
+        known = replayed if known is None else known | replayed
     found = hold_back(len(data), wanted, generator, groups, known)
     hashes = row_hashes(data)
-    if hashes is None:
-        return found
-    if groups is None and _copies(found, hashes).sum() > len(found.guards) + len(found.witnesses):
+    if hashes is not None and groups is None and _copies(found, hashes).sum() > len(data) - len(found.trained):
         found = hold_back(len(data), wanted, generator, hashes, known)
-    again = _copies(found, hashes) | torch.isin(hashes[found.trained], held_hashes(memory))
+    again = torch.zeros(len(found.trained), dtype=torch.bool)
+    if hashes is not None:
+        again = _copies(found, hashes) | torch.isin(hashes[found.trained], held_hashes(memory))
+    if groups is not None:
+        again |= torch.isin(groups.cpu()[found.trained], groups_in(memory, replayed=False))
     if len(found.trained) and bool(again.all()):
         raise UsageError(
-            f"all {len(data)} samples of the task are held back as guards or witnesses of earlier ones; "
-            "there is nothing new to learn"
+            f"all {len(data)} samples of the task are held back as guards or witnesses of earlier ones, or are of "
+            "groups that are; there is nothing new to learn"
         )
     return replace(found, trained=found.trained[~again])
 
@@ -71,10 +85,11 @@ def _copies(found: HeldBack, hashes: Tensor) -> Tensor:
     return torch.isin(hashes[found.trained], hashes[torch.cat([found.guards, found.witnesses])])
 
 
-def left_out(found: HeldBack | None, samples: int) -> str | None:
-    """A sentence where samples are neither trained on nor held back."""
+def left_out(found: HeldBack | None, samples: int, grouped: bool = False) -> str | None:
+    """A sentence where samples are neither trained on nor held back. grouped: whether they came with groups."""
     missing = 0 if found is None else samples - len(found.trained) - len(found.guards) - len(found.witnesses)
     if not missing:
         return None
     verb = "sample is a copy" if missing == 1 else "samples are copies"
-    return f"{missing} of {samples} {verb} of guards or witnesses: not trained on"
+    same = ", or of their groups" if grouped else ""
+    return f"{missing} of {samples} {verb} of guards or witnesses{same}: not trained on"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pdcl.duality.limits import Limits, Segment, as_limits
+from pdcl.duality.limits import Limits, Segment, as_limits, describe_limits
 from pdcl.duality.tolerance import Fixed, PerTask, Relative, Rise, Tolerance, as_tolerance, describe
 from pdcl.errors import UsageError
 
@@ -67,8 +67,8 @@ class Tolerances:
         return any(isinstance(limit, Rise) for limit in self._stated())
 
     def _stated(self) -> list[Tolerance | None]:
-        limits = self.limits
-        return [] if limits is None else [limits.rest, *limits.tasks.values(), *limits.segments.values()]
+        limits, own = self.limits, [as_tolerance(each) for each in self.agreed.values()]
+        return [*own] if limits is None else [*own, limits.rest, *limits.tasks.values(), *limits.segments.values()]
 
     def name(self, task: int) -> str:
         return self.names[task] if task < len(self.names) else str(task)
@@ -138,11 +138,21 @@ class Tolerances:
         return None if self.limits is None else self.limits.new  # type: ignore[return-value]
 
     def state_dict(self) -> dict[str, Any]:
-        return {"tolerances": self.values, "agreed": self.agreed, "names": self.names}
+        stated = None if self.limits is None else describe_limits(self.limits)
+        return {"tolerances": self.values, "agreed": self.agreed, "names": self.names, "stated": stated}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.values, self.agreed = list(state["tolerances"]), dict(state["agreed"])
         self.names = list(state.get("names", map(str, range(len(self.values)))))
+
+    def restate(self, before: Any, reached: Sequence[float]) -> None:
+        """Where a task's limit is another than that under `before`, as it was stated then, set ε_k at once."""
+        then = Tolerances(before)
+        then.load_state_dict(self.state_dict())
+        for k, value in enumerate(reached):
+            limit = self.of(k)
+            if limit != then.of(k):
+                self.values[k] = NO_LIMIT if limit is None else limit.of(k, value)
 
 
 def read_limits(stated: Any) -> Limits | None:

@@ -25,7 +25,7 @@ from pdcl.duality.rules import HOMES, describe_rule, rule, settings, stated_sett
 from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
-from pdcl.learners.rule_options import SHORT, rules_of, without_short_ones
+from pdcl.learners.rule_options import SHORT, open_rules, rules_of, without_short_ones
 from pdcl.lifelong.feasible import Between
 from pdcl.memory.store import Memory
 from pdcl.ranks import Ranks
@@ -214,7 +214,8 @@ class PDCL(Rehearsal):
         generator = seeded(self.seed, task.index, 3)
         trained = self.core.hold_back(data, generator, self.evaluated, data.groups, self.learned_before)
         aside = self.core.aside
-        for each in (cut_short(self.guard, self.witness, aside, len(data)), left_out(aside, len(data))):
+        missing = left_out(aside, len(data), data.groups is not None)
+        for each in (cut_short(self.guard, self.witness, aside, len(data)), missing):
             if each is not None:
                 self.emit(Warned(task.index, each))
         return task if trained is None else replace(task, data=data.subset(trained))
@@ -280,6 +281,13 @@ class PDCL(Rehearsal):
     def agree_on(self, task: int, tolerance: Any) -> None:
         if tolerance is not None:
             self.core.tolerances.agree_on(task, tolerance)
+            self._settle_rules()
+
+    def _settle_rules(self) -> None:
+        """Rules that nobody stated go by all limits, those of single tasks included."""
+        self.rules |= open_rules({f.name: getattr(self, f.name) for f in fields(self)}, self.core.tolerances)
+        self.core.dual = self.rules["dual"]
+        self.core.partition = self.core.filling.partition = self.rules["partition"]
 
     def vouch_for(self, task: int) -> None:
         self.core.unseen.append(task)
@@ -309,6 +317,8 @@ class PDCL(Rehearsal):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
+        self.core.tolerances.load_state_dict(state["method"])
+        self._settle_rules()
         self.core.load_state_dict(state)
 
 

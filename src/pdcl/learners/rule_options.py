@@ -39,11 +39,9 @@ def without_short_ones(kind: str, written: str) -> str:
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The six rules that a learner's options describe, short ones entered."""
-    tolerances = Tolerances(options["tolerance"])
     usual = {
-        "dual": "capped" if tolerances.in_error else "ascent",
+        **_usual(Tolerances(options["tolerance"])),
         "estimator": "dual",
-        "partition": usual_partition(tolerances),
         "constrain": "loss:drift=0.1,soften=0.6",
     }
     found = {kind: rule(kind, usual[kind] if options[kind] is None else options[kind]) for kind in HOMES}
@@ -51,3 +49,14 @@ def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
         if options[name] is not None:
             found[kind] = replace(found[kind], **{setting: options[name]})
     return found
+
+
+def open_rules(options: Mapping[str, Any], tolerances: Tolerances) -> dict[str, Any]:
+    """The rules that go by limits, as these limits want them, where no option states the rule or a setting of it."""
+    stated = {kind for kind in HOMES if options[kind] is not None}
+    stated |= {kind for name, (kind, _) in SHORT.items() if options[name] is not None}
+    return {kind: rule(kind, usual) for kind, usual in _usual(tolerances).items() if kind not in stated}
+
+
+def _usual(tolerances: Tolerances) -> dict[str, str]:
+    return {"dual": "capped" if tolerances.in_error else "ascent", "partition": usual_partition(tolerances)}

@@ -68,8 +68,14 @@ def newest_promises(entries: Iterable[Mapping[str, Any]]) -> Promises | None:
     table = None if last is None else promises_of(entries[last])
     if table is None or last is None:
         return None
-    since = {str(entry["name"]): entry["result"] for entry in entries[last + 1 :] if entry["how"] == REBASED}
-    rows = [_waiting(row, since[row.task]) if row.kind == TASK and row.task in since else row for row in table]
+    rebased = [entry for entry in entries[last + 1 :] if entry["how"] == REBASED]
+    # Older tables have no numbers: there a task goes by its name.
+    since = {key: entry["result"] for entry in rebased for key in (entry["task"], str(entry["name"]))}
+    keys = [row.task if row.number is None else row.number for row in table]
+    rows = [
+        _waiting(row, since[key]) if row.kind == TASK and key in since else row
+        for row, key in zip(table, keys, strict=True)
+    ]
     return replace(table, rows=tuple(rows))
 
 

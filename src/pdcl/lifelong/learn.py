@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from pdcl.core.repeats import groups_in
 from pdcl.errors import UsageError
 from pdcl.lifelong.arguments import SHARE, check_arguments
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.feasible import Between
 from pdcl.lifelong.growth import Grow
-from pdcl.lifelong.new_task import new_task, prepare_for, prepared, unknown_labels
+from pdcl.lifelong.new_task import kind_of, new_task, prepare_for, prepared, unknown_labels
 from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_choice, rolled_back
 from pdcl.lifelong.warning import Aloud, warn_of_broken
 from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Kind
-from pdcl.streams.hashes import data_hashes
+from pdcl.streams.hashes import as_numbers, data_hashes
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
@@ -49,7 +50,7 @@ def learn(
     test: Any = None,
     groups: Any = None,
     columns: Any = None,
-    kind: Kind = "classification",
+    kind: Kind | None = None,
     transform: Transform | None = None,
     epochs: int | None = None,
     batch: int | None = None,
@@ -65,6 +66,7 @@ def learn(
     check_choice(on_violation, learner)
     tolerance = own_limit(tolerance, name)
     check_arguments(name, test, transform, grow, listener, audit, audit_share, audit_budget)
+    kind = kind_of(learner, kind, transform)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     check_limits(learner, tolerance, samples, kind)
     chosen = _stated_schedule(learner, epochs, batch)
@@ -128,15 +130,22 @@ def check_limits(learner: Learner, tolerance: Any, samples: Samples, kind: Kind)
 
 
 def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:
-    """Which of these samples an earlier task had; None: none that is known of. classes: how many it knew by then.
+    """Which of these samples an earlier task had, or others of their group; None: none that is known of.
 
-    An input that comes again with a class that is new was never learned as such.
+    classes: how many it knew by then. An input that comes again with a class that is new was never learned as such. A
+    group that is held back so far was never learned either.
     """
-    if not learner.report().has_tolerances or not raw.in_memory or not len(learner.lineage.samples):
+    lineage = learner.lineage
+    if not learner.report().has_tolerances or not learner.tasks_learned:
         return None
-    known = torch.isin(data_hashes(raw, learner.lineage.key), learner.lineage.samples)
-    if prepared(learner).kind == "classification":
-        known &= raw.targets < classes
+    known = torch.zeros(len(raw), dtype=torch.bool)
+    if raw.in_memory and len(lineage.samples):
+        known = torch.isin(data_hashes(raw, lineage.key), lineage.samples)
+        if prepared(learner).kind == "classification":
+            known &= raw.targets < classes
+    if raw.groups is not None:
+        held = groups_in(learner.store, replayed=False)
+        known |= torch.isin(raw.groups, as_numbers(lineage.groups)) & ~torch.isin(raw.groups, held)
     return known if bool(known.any()) else None
 
 
@@ -151,13 +160,14 @@ def adopt(
     groups: Any = None,
     columns: Any = None,
     transform: Transform | None = None,
-    kind: Kind = "classification",
+    kind: Kind | None = None,
     collate: Collate | None = None,
     unseen: bool = False,
 ) -> Entry:
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
+    kind = kind_of(learner, kind, transform, labels)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     tolerance = own_limit(tolerance, name)
     check_limits(learner, tolerance, samples, kind)

@@ -42,8 +42,6 @@ def new_task(
     """The task in the learner's own encoding, after all checks, and its raw data; new labels are known from now on."""
     if learner.spec is None:
         prepare_for(learner, samples, kind, transform, None)
-    elif transform is not None:
-        raise UsageError("transform has no effect after the first task: inputs are read as they were then")
     spec = prepared(learner)
     new = unknown_labels(spec, samples)
     check_labels_apart(spec.labels, new)
@@ -67,6 +65,22 @@ def new_task(
     if learner.spec is not None and learner.spec.heads is not None:
         learner.spec = replace(learner.spec, heads=(*learner.spec.heads[:index], classes))
     return task, raw
+
+
+def kind_of(
+    learner: Learner, kind: Kind | None, transform: Transform | None = None, labels: Sequence[Any] | None = None
+) -> Kind:
+    """What targets are. UsageError for what only the first task can say, unless it says what stands."""
+    if learner.spec is None:
+        return kind or "classification"
+    standing = {"kind": learner.spec.kind, "transform": learner.reading, "labels": list(learner.spec.labels)}
+    stated = {"kind": kind, "transform": transform, "labels": None if labels is None else list(labels)}
+    for name, value in stated.items():
+        if value is not None and value != standing[name]:
+            raise UsageError(
+                f"{name}={value!r} has no effect after the first task: it is {standing[name]!r}; leave it out"
+            )
+    return learner.spec.kind  # type: ignore[return-value]
 
 
 def prepare_for(

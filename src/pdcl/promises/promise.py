@@ -34,6 +34,7 @@ class Promise:
         groups then, and `wants` is a number of groups.
     clip: losses count up to here in low, high and the verdict; None for error rates. beyond: samples that reach it.
     why_none: why there can't be any samples, where there are none and nobody can change that.
+    number: of the task, from 0 on, where it is known; two tasks may have one name.
     advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
     """
 
@@ -60,6 +61,7 @@ class Promise:
     clip: float | None = None
     beyond: int = 0
     why_none: str = ""
+    number: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return vars(self) | {"advice": list(self.advice)}

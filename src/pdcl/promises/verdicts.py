@@ -70,6 +70,7 @@ class Question:
     perhaps_seen: bool = False
     past_weight: float = 0.0
     why_none: str = ""
+    number: int | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -138,6 +139,7 @@ def _judged(question: Question, level: float) -> Promise:
         found and found.clip,
         0 if found is None else found.beyond,
         question.why_none if found is None else "",
+        question.number,
     )
 
 

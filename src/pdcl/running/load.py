@@ -41,6 +41,8 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
             _fit_head(found.network, state["learner"]["network"])
         found.prepare(spec)
         _freeze(found, about["frozen"])
+        # Older states don't say beside each ε what was stated then; their options do.
+        state["learner"]["method"].setdefault("stated", about["options"].get("tolerance"))
         found.load_state_dict(state["learner"])
         found.lineage = Lineage.from_state(state["lineage"])
         found.promises = newest_promises(found.lineage.entries)

@@ -71,7 +71,12 @@ def name_hashes(names: Iterable[Any], key: bytes) -> Tensor:
 
 def group_numbers(names: Iterable[Any], key: bytes) -> Tensor:
     """A number ≥ 0 for the group of every sample, the same for a group whenever it comes again; (n,) int64."""
-    return name_hashes(names, key) & (2**63 - 1)
+    return as_numbers(name_hashes(names, key))
+
+
+def as_numbers(hashes: Tensor) -> Tensor:
+    """Hashes of the names of groups as the numbers that their samples have."""
+    return hashes & (2**63 - 1)
 
 
 def _hashed(contents: Iterable[Any], key: bytes) -> Tensor:

@@ -172,6 +172,8 @@ class Trainable(Spread, ABC):
         handed = None if isinstance(self.optimizer, str) else self.new_optimiser().param_groups
         for number, group in enumerate(self.optimiser.param_groups):
             group["lr"] = self.lr if handed is None else handed[number]["lr"]
+            if handed is None:
+                group["weight_decay"] = self.weight_decay
             group.pop("initial_lr", None)
         self.updater.begin(self.optimiser, steps)
 
