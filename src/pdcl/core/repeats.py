@@ -3,6 +3,7 @@ one; and one that was trained on before is no guard or witness."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -37,6 +38,30 @@ def held_hashes(memory: Memory) -> Tensor:
         return none
     slots = (memory["role"] != REPLAY).nonzero().flatten()
     return _hashes(memory.read("x", slots), memory.read("y", slots)) if len(slots) else none
+
+
+class Earlier:
+    """The samples of a stream's tasks, each task hashed once, so that a later one can be told what was learned before.
+
+    It looks at the stream alone: a run that goes on finds the same.
+    """
+
+    def __init__(self, tasks: Sequence[Source]) -> None:
+        self._tasks = tasks
+        self._hashed = 0
+        self._seen: set[int] = set()
+
+    def known(self, task: int, data: Source) -> Tensor | None:
+        """Which of a task's samples an earlier task had, by input and target; None: none that is known of."""
+        while self._hashed < min(task, len(self._tasks)):
+            hashes = row_hashes(self._tasks[self._hashed])
+            self._seen.update([] if hashes is None else hashes.tolist())
+            self._hashed += 1
+        own = row_hashes(data) if self._seen else None
+        if own is None:
+            return None
+        found = torch.tensor([each in self._seen for each in own.tolist()], dtype=torch.bool)
+        return found if bool(found.any()) else None
 
 
 def _hashes(x: Tree, y: Tree) -> Tensor:

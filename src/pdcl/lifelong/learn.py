@@ -132,9 +132,13 @@ def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:
 
     An input that comes again with a class that is new was never learned as such.
     """
-    if not learner.report().has_tolerances or not raw.in_memory or not len(learner.lineage.samples):
+    if not learner.report().has_tolerances or not raw.in_memory:
         return None
-    known = torch.isin(data_hashes(raw, learner.lineage.key), learner.lineage.samples)
+    # Tasks of a run wait until their samples are first asked for: now.
+    samples = learner.lineage.settle().samples
+    if not len(samples):
+        return None
+    known = torch.isin(data_hashes(raw, learner.lineage.key), samples)
     if prepared(learner).kind == "classification":
         known &= raw.targets < classes
     return known if bool(known.any()) else None

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.core.repeats import Earlier
 from pdcl.errors import Diverged, UsageError
 from pdcl.streams.data import Data
 from pdcl.streams.task import Stream, Task
@@ -62,6 +63,7 @@ class Loop:
     def __post_init__(self) -> None:
         self._meter = Meter()
         self._random: dict[str, Tensor] | None = None
+        self._earlier = Earlier([task.data for task in self.stream.tasks])
 
     def run(self) -> History:
         """Learn every task from `position` on."""
@@ -144,7 +146,10 @@ class Loop:
             torch.manual_seed(seeded(learner.seed, task.index, 2, *learner.peers.own_numbers).initial_seed() % 2**63)
             if not learner.keep_optimizer:
                 learner.optimiser = learner.new_optimiser()
+        # Of a task that isn't the stream's, whoever hands it over knows what came before.
+        learner.earlier = self._earlier if task.index < len(self.stream.tasks) else Earlier([])
         whole, task = task, learner.hold_back(task)
+        learner.earlier = Earlier([])
         mixed = learner.mix(task)
         data = task.data if mixed is None else Joined([task.data, mixed])
         if fresh:
