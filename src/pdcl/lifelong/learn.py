@@ -28,7 +28,7 @@ from pdcl.streams.hashes import data_hashes
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
-from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
+from pdcl.training.events import Event, Infeasible, Listener, SetAside, Warned, ignore
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
 from pdcl.training.stated import check_columns, check_enough, check_kind, own_limit
@@ -71,12 +71,14 @@ def learn(
     aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
-        aside = plan_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
+        aside = plan_aside(samples, audit, title, learner, audit_share, audit_budget)
         samples = aside.rest
     with Aloud(learner, listener) as aloud, all_or_nothing(learner) as before:
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
         classes = 0 if learner.spec is None else len(learner.spec.labels)
+            if aside.note is not None:
+                aloud.hear(Warned(learner.tasks_learned, aside.note))
         task, raw = new_task(learner, samples, test, name, kind, transform, grow)
         check_enough(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)

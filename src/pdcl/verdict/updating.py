@@ -25,11 +25,12 @@ from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.references import measured, note_references
 from pdcl.lifelong.save import new_state_id, save
 from pdcl.lifelong.violation import breaks
+from pdcl.lifelong.warning import Aloud
 from pdcl.running.load import load
 from pdcl.storage.disk import read_regular
 from pdcl.streams.audits import LEDGER, SAMPLES, Audit, as_audit
 from pdcl.streams.samples import Samples, read
-from pdcl.training.events import Listener, ignore
+from pdcl.training.events import Listener, Warned, ignore
 from pdcl.verdict.criteria import criteria_of
 from pdcl.verdict.decisions import PROMOTED, Update, broken, decided, gated
 from pdcl.verdict.evidence import check_place
@@ -163,7 +164,7 @@ def _planned(job: Job, old: Learner, share: float, budget: int | None) -> Planne
             raise UsageError("audit_budget has no effect with audit_share=0: nothing is set aside")
         as_audit(job.audit)
         return None
-    return plan_aside(job.samples, job.audit, job.name, share, budget, old.seed)
+    return plan_aside(job.samples, job.audit, job.name, old, share, budget)
 
 
 def _learn(
@@ -174,6 +175,8 @@ def _learn(
     given = {name: value for name, value in training.items() if value is not None}
     columns = dict(rest.columns) or None
     candidate.learn(rest.inputs, rest.targets, groups=rest.groups, columns=columns, name=job.name, **given)
+    if planned is not None and planned.note is not None:
+        Aloud(candidate, training["listener"]).hear(Warned(candidate.tasks_learned, planned.note))
     audit = None if planned is None else asdict(planned.about)
     _amended(candidate, {"audit": audit, "update": {"key": key, "name": job.name, "data": job.data}})
     if before := _of_past_tasks(job.audit, old):
