@@ -58,3 +58,12 @@ def test_a_task_takes_its_own_limit_by_name_too() -> None:
         learner.learn(*blobs(0), name="third", tolerance={"legacy": "+1pt"})
     with pytest.raises(UsageError, match=r"PDCL\(…, tolerance=\{\"new\": \"10%\"\}\)"):
         learner.learn(*blobs(0), name="third", tolerance={"new": "10%"})
+
+
+def test_a_name_that_is_no_text_is_taken_as_its_text(tmp_path) -> None:
+    learner = pdcl.PDCL("linear", memory=20, tolerance={"2026": "40%", "*": "+5pt"})
+    assert learner.learn(*blobs(0), name=2026, epochs=1)["name"] == "2026"
+    assert learner.adopt(*blobs(0, seed=1), name=2027)["name"] == "2027"
+    assert "40" in {row.task: row.written for row in learner.promises}["2026"]
+    learner.save(tmp_path / "m")
+    assert [entry["name"] for entry in pdcl.load(tmp_path / "m").lineage.tasks] == ["2026", "2027"]

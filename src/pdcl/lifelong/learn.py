@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.arguments import SHARE, check_arguments
+from pdcl.lifelong.arguments import SHARE, check_arguments, task_name
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.feasible import Between
@@ -63,8 +63,9 @@ def learn(
 ) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
+    name = task_name(name)
     tolerance = own_limit(tolerance, name)
-    check_arguments(name, test, transform, grow, listener, audit, audit_share, audit_budget)
+    check_arguments(test, transform, grow, listener, audit, audit_share, audit_budget)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     check_limits(learner, tolerance, samples, kind)
     chosen = _stated_schedule(learner, epochs, batch)
@@ -76,9 +77,9 @@ def learn(
     with Aloud(learner, listener) as aloud, all_or_nothing(learner) as before:
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
-        classes = 0 if learner.spec is None else len(learner.spec.labels)
             if aside.note is not None:
                 aloud.hear(Warned(learner.tasks_learned, aside.note))
+        classes = 0 if learner.spec is None else len(learner.spec.labels)
         task, raw = new_task(learner, samples, test, name, kind, transform, grow)
         check_enough(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)
@@ -164,6 +165,7 @@ def adopt(
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
+    name = task_name(name)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     tolerance = own_limit(tolerance, name)
     check_limits(learner, tolerance, samples, kind)

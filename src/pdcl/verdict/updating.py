@@ -83,6 +83,7 @@ def update(
     criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
     path, place, found = Path(model), Path(audit), samples_of(data, groups)
+    name = str(name)
     job = Job(path, name, place, found, asked, evidence if evidence is None else Path(evidence), samples)
     training = {"tolerance": tolerance, "epochs": epochs, "batch": batch}
     with Workspace(path) as work:
@@ -174,9 +175,9 @@ def _learn(
     rest = job.samples if planned is None else planned.rest
     given = {name: value for name, value in training.items() if value is not None}
     columns = dict(rest.columns) or None
-    candidate.learn(rest.inputs, rest.targets, groups=rest.groups, columns=columns, name=job.name, **given)
     if planned is not None and planned.note is not None:
         Aloud(candidate, training["listener"]).hear(Warned(candidate.tasks_learned, planned.note))
+    candidate.learn(rest.inputs, rest.targets, groups=rest.groups, columns=columns, name=job.name, **given)
     audit = None if planned is None else asdict(planned.about)
     _amended(candidate, {"audit": audit, "update": {"key": key, "name": job.name, "data": job.data}})
     if before := _of_past_tasks(job.audit, old):
