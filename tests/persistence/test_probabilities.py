@@ -144,3 +144,21 @@ def test_what_learn_refuses_is_refused_here(learner: pdcl.Learner, call: str) ->
 def test_options_that_say_nothing_are_refused(learner: pdcl.Learner, options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         learner.predict(_task()[0], **options)
+
+
+def test_a_label_has_its_own_type_whatever_else_is_predicted() -> None:
+    learner = pdcl.learner("er", "linear", memory=30, lr=0.05)
+    x, y = _task()
+    learner.learn(x[y != "loan"], y[y != "loan"], epochs=5)
+    learner.learn(x[y == "loan"], np.full(30, 7), epochs=5)
+    for part in (x[y == "loan"], x):
+        assert {type(label) for label in learner.predict(part)} <= {int, str}
+    assert 7 in learner.predict(x).tolist()
+
+
+def test_no_samples_give_no_answers(learner: pdcl.Learner) -> None:
+    x, _ = _task()
+    assert learner.predict(x[:0]).shape == (0,)
+    assert learner.predict(x[:0]).dtype.kind == "U"
+    assert learner.predict(x[:0], threshold=0.5).shape == (0,)
+    assert learner.predict_proba(x[:0]).shape == (0, 3)

@@ -142,3 +142,12 @@ def test_weight_decay_stated_on_load_reaches_the_optimiser(tmp_path) -> None:
     loaded = pdcl.load(learner.save(tmp_path / "model"), weight_decay=0.5)
     loaded.learn(*blobs(2), name="b", epochs=1)
     assert [group["weight_decay"] for group in loaded.optimiser.param_groups] == [0.5]
+
+
+def test_a_name_that_is_no_text_is_taken_as_its_text(tmp_path) -> None:
+    learner = pdcl.PDCL("linear", memory=20, tolerance={"2026": "40%", "*": "+5pt"})
+    assert learner.learn(*blobs(0), name=2026, epochs=1)["name"] == "2026"
+    assert learner.adopt(*blobs(0, seed=1), name=2027)["name"] == "2027"
+    assert "40" in {row.task: row.written for row in learner.promises}["2026"]
+    learner.save(tmp_path / "m")
+    assert [entry["name"] for entry in pdcl.load(tmp_path / "m").lineage.tasks] == ["2026", "2027"]

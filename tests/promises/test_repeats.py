@@ -137,3 +137,51 @@ def test_data_in_files_is_not_read_once_more() -> None:
 
     assert row_hashes(DatasetData(Counted(), torch.zeros(3, dtype=torch.long))) is None
     assert row_hashes(TensorData(torch.zeros(3, 2), torch.zeros(3, dtype=torch.long))) is not None
+
+
+def repeating() -> tuple[pdcl.Stream, np.ndarray]:
+    """Three tasks; the second has all rows of the first and 100 of its own, which are the second value."""
+    x, y = noise(400)
+    fresh, last = noise(100, seed=1), noise(200, seed=2)
+    again = np.concatenate([x, fresh[0]]), np.concatenate([y, fresh[1]])
+    return pdcl.from_tasks([(x, y), again, last]), fresh[0]
+
+
+def witnesses_of(learner: pdcl.PDCL, task: int) -> set[tuple[float, ...]]:
+    own = (learner.held["role"] == WITNESS) & (learner.held["task"] == task)
+    return {tuple(row) for row in learner.held["x"][own].tolist()}
+
+
+def test_a_sample_that_an_earlier_task_of_a_run_had_is_no_witness() -> None:
+    stream, fresh = repeating()
+    learner = pdcl.PDCL("mlp:8", memory=300, tolerance="30%", witness=20)
+    pdcl.run(stream, learner, epochs=1, batch=50)
+    assert len(witnesses_of(learner, 1)) > 5
+    # Test data were divided off by the stream; all that is left of `fresh` is a subset of it.
+    assert witnesses_of(learner, 1) <= {tuple(row) for row in fresh.tolist()}
+
+
+def test_a_loop_that_goes_on_holds_back_the_same() -> None:
+    from pdcl.core.repeats import Earlier
+
+    stream, _ = repeating()
+    held = []
+    for hashed_before in (True, False):
+        earlier = Earlier([task.data for task in stream.tasks])
+        if hashed_before:
+            assert earlier.known(0, stream.tasks[0].data) is None
+        held.append(earlier.known(1, stream.tasks[1].data))
+    assert bool(held[0].any())
+    assert torch.equal(held[0], held[1])
+
+
+def test_a_sample_of_a_run_is_no_witness_of_what_is_learned_later() -> None:
+    stream, _ = repeating()
+    learner = pdcl.PDCL("mlp:8", memory=300, tolerance="30%", witness=20)
+    pdcl.run(stream, learner, epochs=1, batch=50)
+    x, _ = stream.tasks[2].data.fetch(torch.arange(len(stream.tasks[2].data)))
+    fresh = noise(100, seed=3)
+    y = np.concatenate([np.zeros(len(x), dtype=int), fresh[1]])
+    learner.learn(np.concatenate([x.numpy(), fresh[0]]), y, name="later", epochs=1)
+    assert len(witnesses_of(learner, 3)) > 5
+    assert witnesses_of(learner, 3) <= {tuple(row) for row in fresh[0].tolist()}

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import pdcl
 from pdcl.cli import main
-from pdcl.errors import PdclError, UsageError
+from pdcl.errors import PdclError, RunFinished, UsageError
 from pdcl.records import group, read_config, scan
 from pdcl.studies import Ended, LocalProcesses, Planned, Study, execute
 from pdcl.studies.estimating import Estimator
 from pdcl.studies.parsing import parse
+from pdcl.studies.worker import _run
 
 LOADS: list[str] = []
 TUNED = """
@@ -179,3 +182,18 @@ def test_a_stream_is_loaded_once_a_process_not_once_a_run(tmp_path: Path, engine
     assert len(engine.jobs) == 6
     # Once to plan, once where the runs are carried out.
     assert len(LOADS) == 2
+
+
+@pytest.mark.parametrize(("found", "told"), [(0.0, 0.0), (0.5, 0.5), (None, math.nan)])
+def test_a_finished_run_that_got_nothing_right_has_accuracy_zero(
+    found: float | None, told: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finished(*_: Any, **__: Any) -> None:
+        raise RunFinished("done before", tmp_path)
+
+    monkeypatch.setattr("pdcl.running.run.run", finished)
+    monkeypatch.setattr("pdcl.records.reading.read_result", lambda _: {"mean_accuracy": found})
+    spec = SimpleNamespace(preset=None, given={}, label="er", method="er")
+    asked: Any = SimpleNamespace(spec=spec, snapshot=None, out=tmp_path)
+    nothing: Any = None
+    assert _run(asked, nothing)[1] == pytest.approx(told, nan_ok=True)

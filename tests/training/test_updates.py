@@ -18,6 +18,7 @@ from pdcl.errors import StateError, UsageError
 from pdcl.learners.catalog import method
 from pdcl.learners.plain import Finetune
 from pdcl.storage.serialize import same
+from pdcl.streams.data import TensorData
 from pdcl.streams.task import Stream
 from pdcl.training.batches import batches, epoch_order
 from pdcl.training.loop import Loop
@@ -305,3 +306,20 @@ def test_records_tell_what_was_handed_in_the_same_each_time(tmp_path: Path, stre
     assert found["optimizer"]["value"] == ["torch.optim.sgd:SGD", {"lr": 0.1, "momentum": 0.9}]
     assert found["scheduler"]["value"].endswith(":_milestones")
     assert found["class_weights"]["value"] == {"0": 2.0}
+
+
+def test_a_single_sample_that_is_left_over_goes_with_the_batch_before_it() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 2))
+    heard: list[Any] = []
+    learner = pdcl.PDCL(network, memory=20)
+    learner.learn(torch.randn(31, 4), torch.arange(31) % 2, epochs=2, batch=10, listener=heard.append)
+    assert [event.steps for event in heard if type(event).__name__ in ("TaskBegan", "TaskEnded")] == [6, 6]
+
+
+@pytest.mark.parametrize(("samples", "size", "joined"), [(31, 10, 3), (30, 10, 3), (32, 10, 4), (1, 10, 1), (3, 1, 3)])
+def test_steps_are_as_many_as_batches(samples: int, size: int, joined: int) -> None:
+    data = TensorData(torch.zeros(samples, 2), torch.zeros(samples, dtype=torch.long))
+    for joins, count in ((True, joined), (False, -(-samples // size))):
+        read = list(batches(data, 0, size, torch.arange(samples), torch.device("cpu"), joins=joins))
+        assert len(read) == Schedule(1, size).steps(samples, joins) == count
+        assert torch.cat([batch.index for batch in read]).tolist() == list(range(samples))

@@ -70,10 +70,11 @@ def test_groups_are_set_aside_whole(learner, tmp_path):
     assert len(names) >= 5
 
 
-def test_the_same_call_again_sets_nothing_aside_twice(tmp_path):
+@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(50), 4)], ids=["rows", "groups"])
+def test_the_same_call_again_sets_nothing_aside_twice(groups, tmp_path):
     for _ in range(2):
         again = pdcl.PDCL("mlp:8", memory=20, seed=0, device="cpu")
-        again.learn(*task(0), name="jan", epochs=1, audit=tmp_path / "a")
+        again.learn(*task(0), groups=groups, name="jan", epochs=1, audit=tmp_path / "a")
     assert len(read_audit(tmp_path / "a")) == 20
 
 
@@ -125,3 +126,62 @@ def test_references_are_measured_in_pieces_and_are_those_of_the_whole(learner, t
     whole = measured(learner, read_audit(tmp_path / "a"))
     for name, values in learner.lineage.references.state_dict().items():
         assert values.tolist() == getattr(whole, name).tolist()
+
+
+def gated(learner, place):
+    """Refused, if anything in the audit set was trained on."""
+    return pdcl.gate(learner, place, max_error=0.9)
+
+
+@pytest.mark.parametrize("copies", [50, 2000], ids=["some", "mostly"])
+def test_copies_of_what_is_set_aside_are_not_trained_on(copies, learner, tmp_path):
+    x, y = task(0)
+    again = np.arange(copies) % len(x)
+    learner.learn(np.concatenate([x, x[again]]), np.concatenate([y, y[again]]), epochs=1, audit=tmp_path / "a")
+    held = read_audit(tmp_path / "a")
+    assert not set(learner.lineage.samples.tolist()) & set(sample_hashes(held.x, learner.lineage.key).tolist())
+    assert len(learner.lineage.samples) > 120
+
+
+def test_groups_that_come_again_stay_on_their_side(learner, tmp_path):
+    place, heard = tmp_path / "a", []
+    learner.learn(*task(0), groups=np.repeat(np.arange(40), 5), name="jan", epochs=1, audit=place)
+    january = set(read_audit(place).columns["group"].tolist())
+    learner.learn(
+        *task(1), groups=np.repeat(np.arange(20, 60), 5), name="feb", epochs=1, audit=place, listener=heard.append
+    )
+    held = read_audit(place)
+    february = set(held.columns["group"][held.columns["task"] == "feb"].tolist())
+    again = {group for group in january if int(group) >= 20}
+    assert {group for group in february if int(group) < 40} == again
+    assert any(f"{5 * len(again)} of 200 samples are of groups in" in getattr(e, "message", "") for e in heard)
+    gated(learner, place)
+
+
+def test_the_budget_holds_where_groups_come_again(learner, tmp_path):
+    groups = np.repeat(np.arange(10), 20)
+    for month, name in enumerate(["jan", "feb"]):
+        learner.learn(*task(month), groups=groups, name=name, epochs=1, audit=tmp_path / "a", audit_budget=30)
+    assert len(read_audit(tmp_path / "a")) == 30
+    gated(learner, tmp_path / "a")
+
+
+def test_audit_rows_and_learned_rows_that_come_again_stay_on_their_side(learner, tmp_path):
+    place, heard = tmp_path / "a", []
+    x, y = task(0)
+    learner.learn(x, y, name="jan", epochs=1, audit=place)
+    held = read_audit(place)
+    fresh = task(1)
+    both = np.concatenate([x, fresh[0]]), np.concatenate([y, fresh[1]])
+    learner.learn(*both, name="feb", epochs=1, audit=place, listener=heard.append)
+    assert len(read_audit(place)) == 2 * len(held)
+    assert any("20 of 400 samples are copies of audit samples" in getattr(e, "message", "") for e in heard)
+    gated(learner, place)
+
+
+def test_labels_of_two_types_are_refused_before_training(learner, tmp_path):
+    x, y = task(0)
+    learner.learn(x, (y == "cat").astype(int), name="jan", epochs=1, audit=tmp_path / "a")
+    with pytest.raises(PdclError, match=r"two types, \d \(int\) and '\w+' \(str\); give this task an audit set"):
+        learner.learn(*task(1), name="feb", epochs=1, audit=tmp_path / "a")
+    assert learner.tasks_learned == 1

@@ -101,13 +101,13 @@ class Filling:
         self, data: Source, groups: Tensor | None, limited: bool, generator: Generator, known: Tensor | None = None
     ) -> HeldBack | None:
         """Guards and witnesses of a new task; None where it has none, and memory holds none."""
-        wanted = self._allowed(data, limited)
+        wanted = self.wanted(data, limited)
         held = len(self.memory) and bool((self.memory["role"] != REPLAY).any())
         if not wanted.guards and not wanted.witnesses and not held:
             return None
         return hold_back_once(data, wanted, generator, groups, self.memory, known)
 
-    def _allowed(self, data: Source, limited: bool) -> Counts:
+    def wanted(self, data: Source, limited: bool) -> Counts:
         """How many guards and witnesses each task may have, the new one with these data included."""
         held = int(self.memory["task"].max()) + 1 if len(self.memory) else 0
         choosing = self.choosing or (held > 0 and bool((self.memory["role"] == GUARD).any()))
@@ -194,7 +194,7 @@ class Filling:
         if not len(self.memory):
             return torch.zeros(0, dtype=torch.long)
         role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
-        each = self._allowed(data, limited=True)
+        each = self.wanted(data, limited=True)
         kinds = ((GUARD, each.guards), (WITNESS, each.witnesses))
         found = [surviving(role, owner, kind, task + 1, most) for kind, most in kinds]
         return torch.cat([torch.zeros(0, dtype=torch.long), *found])

@@ -3,6 +3,7 @@ in a later one; and one that was trained on before is no guard or witness. The s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -45,6 +46,30 @@ def groups_in(memory: Memory | None, replayed: bool) -> Tensor:
         return torch.zeros(0, dtype=torch.int64)
     found: Tensor = memory[GROUP].cpu()[(memory["role"].cpu() == REPLAY) == replayed].unique()
     return found
+
+
+class Earlier:
+    """The samples of a stream's tasks, each task hashed once, so that a later one can be told what was learned before.
+
+    It looks at the stream alone: a run that goes on finds the same.
+    """
+
+    def __init__(self, tasks: Sequence[Source]) -> None:
+        self._tasks = tasks
+        self._hashed = 0
+        self._seen: set[int] = set()
+
+    def known(self, task: int, data: Source) -> Tensor | None:
+        """Which of a task's samples an earlier task had, by input and target; None: none that is known of."""
+        while self._hashed < min(task, len(self._tasks)):
+            hashes = row_hashes(self._tasks[self._hashed])
+            self._seen.update([] if hashes is None else hashes.tolist())
+            self._hashed += 1
+        own = row_hashes(data) if self._seen else None
+        if own is None:
+            return None
+        found = torch.tensor([each in self._seen for each in own.tolist()], dtype=torch.bool)
+        return found if bool(found.any()) else None
 
 
 def _hashes(x: Tree, y: Tree) -> Tensor:

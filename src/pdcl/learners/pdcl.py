@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+from torch import Tensor
+
 from pdcl.core.held_back import cut_short
 from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.core.repeats import left_out
@@ -212,13 +214,21 @@ class PDCL(Rehearsal):
         self.core.filling.choosing = self.between is not None
         data = task.data
         generator = seeded(self.seed, task.index, 3)
-        trained = self.core.hold_back(data, generator, self.evaluated, data.groups, self.learned_before)
+        trained = self.core.hold_back(data, generator, self.evaluated, data.groups, self._known(task))
         aside = self.core.aside
         missing = left_out(aside, len(data), data.groups is not None)
         for each in (cut_short(self.guard, self.witness, aside, len(data)), missing):
             if each is not None:
                 self.emit(Warned(task.index, each))
         return task if trained is None else replace(task, data=data.subset(trained))
+
+    def _known(self, task: Task) -> Tensor | None:
+        """Which samples were learned before, where it matters: a limit is stated, and samples are held back."""
+        limited = self.core.tolerances.stated_any
+        if self.learned_before is not None or not limited or not self.held.columns:
+            return self.learned_before
+        wanted = self.core.filling.wanted(task.data, limited)
+        return self.earlier.known(task.index, task.data) if wanted.guards or wanted.witnesses else None
 
     def begin(self, task: Task, steps: int) -> None:
         self.core.begin(len(task.data), steps)

@@ -13,12 +13,16 @@ from pdcl.streams.transform import Transform
 SHARE = 0.1
 
 
-def check_arguments(
-    name: Any, test: Any, transform: Any, grow: Any, listener: Any, audit: Any, share: Any, budget: Any
-) -> None:
+def task_name(name: Any) -> str | None:
+    """A task's name as text, such as that of the year 2026: limits, files and tables know it by its text."""
+    if name is None:
+        return None
+    check_text(str(name), "name")
+    return str(name)
+
+
+def check_arguments(test: Any, transform: Any, grow: Any, listener: Any, audit: Any, share: Any, budget: Any) -> None:
     """Raise UsageError for one that can't work, or that has no effect."""
-    if name is not None:
-        check_text(str(name), "name")
     refuse_containers(test, "test")
     if test is not None and not is_dataset(test) and not (isinstance(test, list | tuple) and len(test) == 2):
         raise UsageError(f"test={_short(test)} must be (x, y) or a Dataset")

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, Subset
 
 from pdcl.errors import UsageError
+from pdcl.lifelong.audit_draw import divide
 from pdcl.lifelong.audited import audit_of
 from pdcl.lifelong.references import PIECE, note_references
 from pdcl.storage.disk import reported, written_whole
@@ -22,7 +23,6 @@ from pdcl.storage.tensor_file import LARGE
 from pdcl.streams.arrow import ArrowRows
 from pdcl.streams.audits import SAMPLES, Audit, read_audit
 from pdcl.streams.checks import BadData
-from pdcl.streams.held_out import draw_share
 from pdcl.streams.iterated import Iterated
 from pdcl.streams.mapped import PartOfFile
 from pdcl.streams.samples import Column, Samples, column, inputs_of
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 LEVEL = 0.05
+# Kinds of arrays.
+TEXT = "SU"
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,14 @@ class Aside:
 
 @dataclass(frozen=True)
 class Planned:
-    """`rest` to learn from, the audit set as it will be once it is written, and what is `new` in it."""
+    """`rest` to learn from, the audit set as it will be once it is written, what is `new` in it, and a word of what
+    came again."""
 
     rest: Samples
     about: Aside
     arrays: dict[str, Column]
     new: dict[str, Column]
+    note: str | None
 
     def whole(self) -> Audit:
         """The audit set as it will be."""
@@ -81,7 +85,7 @@ class Planned:
 
 
 def plan_aside(
-    samples: Samples, place: str | Path, task: str, share: float = 0.1, budget: int | None = None, seed: int = 0
+    samples: Samples, place: str | Path, task: str, learner: Learner, share: float = 0.1, budget: int | None = None
 ) -> Planned:
     """What is left to learn from, and what goes to the audit set. Groups go as a whole; nothing is written yet.
 
@@ -93,8 +97,12 @@ def plan_aside(
         )
     path = Path(place)
     held = read_audit(path) if (path / SAMPLES).exists() else None
-    mask = _chosen(samples, share, _room(held, task, budget, path), seed)
-    chosen, rest = _taken(samples, mask), _taken(samples, ~mask)
+    if samples.targets.dtype == object:
+        raise BadData(
+            f"audit={str(place)!r}: an audit set holds numbers or texts as y, not both; keep these apart yourself"
+        )
+    sides = divide(samples, held, task, learner, share, _room(held, task, budget, path))
+    chosen, rest = _taken(samples, sides.aside), _taken(samples, sides.rest)
     x = _inputs(chosen)
     columns = {"task": np.full(len(chosen), task)}
     if chosen.groups is not None:
@@ -106,7 +114,7 @@ def plan_aside(
     units = own if chosen.groups is None else len(np.unique(chosen.groups))
     certifies = 1 - LEVEL ** (1 / units) if units else 1.0
     about = Aside(str(path), own, len(arrays["task"]), budget, certifies)
-    return Planned(rest, about, arrays, new)
+    return Planned(rest, about, arrays, new, sides.note)
 
 
 def _room(held: Audit | None, task: str, budget: int | None, path: Path) -> int | None:
@@ -117,23 +125,6 @@ def _room(held: Audit | None, task: str, budget: int | None, path: Path) -> int 
     if other >= budget:
         raise UsageError(f"the audit set {path} holds {other} samples and its budget is {budget}; give it more")
     return budget - other
-
-
-def _chosen(samples: Samples, share: float, room: int | None, seed: int) -> Tensor:
-    targets = samples.targets
-    strata = np.unique(targets, return_inverse=True)[1] if targets.ndim == 1 and targets.dtype.kind != "f" else None
-    codes = torch.zeros(len(samples), dtype=torch.int64) if strata is None else torch.as_tensor(strata)
-    groups = None
-    if samples.groups is not None:
-        groups = torch.as_tensor(np.unique(samples.groups.astype(str), return_inverse=True)[1])
-    if room is not None:
-        share = min(share, room / len(samples))
-    mask = draw_share(codes, groups, share, seed)
-    if not mask.any():
-        raise BadData(
-            f"nothing of {len(samples)} samples can be set aside without dividing a group or emptying a class"
-        )
-    return mask
 
 
 def _taken(samples: Samples, mask: Tensor) -> Samples:
@@ -180,6 +171,11 @@ def extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
     if old["x"].shape[1:] != new["x"].shape[1:]:
         shapes = f"{old['x'].shape[1:]}, the new samples have {new['x'].shape[1:]}"
         raise BadData(f"audit set {held.name} holds inputs of shape {shapes}; give this task an audit set of its own")
+    if (old["y"].dtype.kind in TEXT) != (new["y"].dtype.kind in TEXT):
+        kinds = " and ".join(f"{each['y'][0].item()!r} ({type(each['y'][0].item()).__name__})" for each in (old, new))
+        raise BadData(
+            f"audit set {held.name} can't hold labels of two types, {kinds}; give this task an audit set of its own"
+        )
     known = {_hash(row) for row in old["x"]}
     fresh = np.asarray([_hash(row) not in known for row in new["x"]], dtype=bool)
     return {name: np.concatenate([old[name], new[name][fresh]]) for name in old}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pdcl.core.repeats import groups_in
 from pdcl.errors import UsageError
-from pdcl.lifelong.arguments import SHARE, check_arguments
+from pdcl.lifelong.arguments import SHARE, check_arguments, task_name
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.feasible import Between
@@ -29,7 +29,7 @@ from pdcl.streams.hashes import as_numbers, data_hashes
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
-from pdcl.training.events import Event, Infeasible, Listener, SetAside, ignore
+from pdcl.training.events import Event, Infeasible, Listener, SetAside, Warned, ignore
 from pdcl.training.loop import Loop
 from pdcl.training.schedule import Schedule, portions
 from pdcl.training.stated import check_columns, check_enough, check_kind, own_limit
@@ -64,8 +64,9 @@ def learn(
 ) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
+    name = task_name(name)
     tolerance = own_limit(tolerance, name)
-    check_arguments(name, test, transform, grow, listener, audit, audit_share, audit_budget)
+    check_arguments(test, transform, grow, listener, audit, audit_share, audit_budget)
     kind = kind_of(learner, kind, transform)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     check_limits(learner, tolerance, samples, kind)
@@ -73,11 +74,13 @@ def learn(
     aside = None
     if audit is not None:
         title = name or str(learner.tasks_learned)
-        aside = plan_aside(samples, audit, title, audit_share, audit_budget, learner.seed)
+        aside = plan_aside(samples, audit, title, learner, audit_share, audit_budget)
         samples = aside.rest
     with Aloud(learner, listener) as aloud, all_or_nothing(learner) as before:
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
+            if aside.note is not None:
+                aloud.hear(Warned(learner.tasks_learned, aside.note))
         classes = 0 if learner.spec is None else len(learner.spec.labels)
         task, raw = new_task(learner, samples, test, name, kind, transform, grow)
         check_enough(getattr(learner, "tolerance", None), task.index + 1)
@@ -139,8 +142,9 @@ def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:
     if not learner.report().has_tolerances or not learner.tasks_learned:
         return None
     known = torch.zeros(len(raw), dtype=torch.bool)
-    if raw.in_memory and len(lineage.samples):
-        known = torch.isin(data_hashes(raw, lineage.key), lineage.samples)
+    # Tasks of a run wait until their samples are first asked for: now.
+    if raw.in_memory and len(samples := lineage.settle().samples):
+        known = torch.isin(data_hashes(raw, lineage.key), samples)
         if prepared(learner).kind == "classification":
             known &= raw.targets < classes
     if raw.groups is not None:
@@ -167,6 +171,7 @@ def adopt(
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
+    name = task_name(name)
     kind = kind_of(learner, kind, transform, labels)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     tolerance = own_limit(tolerance, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,9 +46,10 @@ def predict(
     known = scores[:, : len(spec.labels)]
     named = [spec.labels[index] for index in known.argmax(1).tolist()]
     if threshold is None:
-        return np.asarray(named)
+        return _column(named, spec.labels)
     sure = known.softmax(1).amax(1) >= threshold
-    return _column([label if certain else otherwise for label, certain in zip(named, sure.tolist(), strict=True)])
+    answers = [label if certain else otherwise for label, certain in zip(named, sure.tolist(), strict=True)]
+    return _column(answers, spec.labels)
 
 
 def probabilities(learner: Learner, x: Any, collate: Collate | None, batch: int | None) -> npt.NDArray[np.float32]:
@@ -89,10 +90,13 @@ def _check_threshold(kind: str, threshold: float | None, otherwise: Any) -> None
         raise UsageError(f"otherwise={otherwise!r} has no effect: a sample of a multi-label stream may have no label")
 
 
-def _column(labels: list[Any]) -> npt.NDArray[Any]:
-    """Labels of one type as an array of that type; NumPy would write 3 as "3" beside a text."""
-    one_type = len({type(label) for label in labels}) == 1 and labels[0] is not None
-    return np.asarray(labels) if one_type else np.asarray([*labels, None], dtype=object)[:-1]
+def _column(labels: list[Any], known: Sequence[Any]) -> npt.NDArray[Any]:
+    """Labels as an array of their type, or of objects if they, or those `known`, are of several: NumPy would write 3 as
+    "3" beside a text."""
+    kinds = {np.dtype(type(label)).kind for label in (*labels, *known)}
+    if len(kinds) > 1 or kinds == {"O"}:
+        return np.asarray([*labels, None], dtype=object)[:-1]
+    return np.asarray(labels) if labels else np.asarray(known)[:0]
 
 
 def _class_axis(scores: Tensor) -> int:
@@ -113,12 +117,19 @@ def _scores(learner: Learner, x: Any, collate: Collate | None, batch: int | None
     if collate is not None:
         raise UsageError("collate has no effect on arrays and tensors; it makes batches of a Dataset's samples")
     raw = tree_of(x)
+    if not length(raw):
+        return _none(learner)
     if mapped := mapped_rows(x):
         data = TensorData(raw, torch.zeros(length(raw)), mapped=mapped)
         return _read_and_scored(learner, held_to_spec(learner, data), batch)
     seen = unchanged(learner)(raw if learner.backbone is not None else conformed(raw, prepared(learner).leaves))
     check_inputs(seen, prepared(learner))
     return learner.evaluated(seen, _size(batch)).cpu()
+
+
+def _none(learner: Learner) -> Tensor:
+    """The scores of no samples, as wide as those of any."""
+    return learner.evaluated(prepared(learner).blank(1)).cpu()[:0]
 
 
 def _read_and_scored(learner: Learner, data: Data, batch: int | None) -> Tensor:

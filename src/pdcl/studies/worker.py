@@ -166,6 +166,7 @@ def _run(job: Job, stream: Stream) -> tuple[Path, float, str]:
                 result = run(stream, spec.method, out=job.out, **asked)
     except RunFinished as done:
         # Before we came, or between our first look and the second: whoever held it has ended it.
-        return done.path, read_result(done.path)["mean_accuracy"] or math.nan, note
+        found = read_result(done.path)["mean_accuracy"]
+        return done.path, math.nan if found is None else found, note
     assert result.path is not None
     return result.path, result.mean_accuracy, note

@@ -13,6 +13,7 @@ from pdcl.errors import UsageError
 from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.readers import fetched
+from pdcl.training.schedule import single_left
 from pdcl.trees import Tree, cat, take, to
 
 
@@ -75,11 +76,22 @@ def in_blocks(order: Tensor, data: Data) -> Tensor:
 
 
 def batches(
-    data: Data, task: int, size: int, order: Tensor, device: torch.device, start: int = 0, ranks: Ranks = ALONE
+    data: Data,
+    task: int,
+    size: int,
+    order: Tensor,
+    device: torch.device,
+    start: int = 0,
+    ranks: Ranks = ALONE,
+    joins: bool = False,
 ) -> Iterator[Batch]:
     """Batches of `size` in this order, from batch number `start` on; the last one may be short. Of each, this rank's
-    part. Data that is slow to read is read ahead."""
-    whole = order.split(size)[start:]
+    part. Data that is slow to read is read ahead. joins: a single sample that is left over goes with the batch before
+    it."""
+    parts = list(order.split(size))
+    if joins and single_left(len(order), size):
+        parts[-2:] = [torch.cat(parts[-2:])]
+    whole = parts[start:]
     mine = whole if ranks.alone else [index[ranks.part(len(index))] for index in whole]
     for index, own, (x, y) in zip(whole, mine, fetched(data, mine), strict=True):
         yield Batch(to(x, device), y.to(device), own, task, None if ranks.alone else Whole(data, index))

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.core.objective import OBJECTIVES, Objective, outputs_each
+from pdcl.core.repeats import Earlier
 from pdcl.core.report import Report
 from pdcl.errors import Diverged, UsageError
 from pdcl.memory.store import Memory
@@ -134,6 +135,7 @@ class Trainable(Spread, ABC):
         self.spec: Spec | None = None
         self.store: Memory | None = None
         self.emit: Listener = ignore
+        self.earlier = Earlier([])
         self.promises: Promises | None = None
         self.tasks_learned = 0
         self.generator = seeded(self.seed, 1)

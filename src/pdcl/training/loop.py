@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.core.repeats import Earlier
 from pdcl.errors import Diverged, UsageError
 from pdcl.streams.data import Data
 from pdcl.streams.task import Stream, Task
@@ -62,6 +63,7 @@ class Loop:
     def __post_init__(self) -> None:
         self._meter = Meter()
         self._random: dict[str, Tensor] | None = None
+        self._earlier = Earlier([task.data for task in self.stream.tasks])
 
     def run(self) -> History:
         """Learn every task from `position` on."""
@@ -144,13 +146,16 @@ class Loop:
             torch.manual_seed(seeded(learner.seed, task.index, 2, *learner.peers.own_numbers).initial_seed() % 2**63)
             if not learner.keep_optimizer:
                 learner.optimiser = learner.new_optimiser()
+        # Of a task that isn't the stream's, whoever hands it over knows what came before.
+        learner.earlier = self._earlier if task.index < len(self.stream.tasks) else Earlier([])
         whole, task = task, learner.hold_back(task)
+        learner.earlier = Earlier([])
         mixed = learner.mix(task)
         data = task.data if mixed is None else Joined([task.data, mixed])
         if fresh:
             self._announce(task, len(data))
-            learner.begin(task, self.schedule.steps(len(data)))
-            learner.begin_updates(self.schedule.steps(len(data)))
+            learner.begin(task, self._steps(len(data)))
+            learner.begin_updates(self._steps(len(data)))
         learner.model.train()
         try:
             for epoch in range(self.position.epoch, self.schedule.epochs):
@@ -163,22 +168,26 @@ class Loop:
         learner.end(task)
         learner.peers.check_agreement("weights, duals and memory", *learner.replicated())
         learner.tasks_learned += 1
-        self.listener(TaskEnded(task.index, self.schedule.steps(len(data))))
+        self.listener(TaskEnded(task.index, self._steps(len(data))))
         self._measure(whole)
         self.position = Position(task.index + 1)
+
+    def _steps(self, samples: int) -> int:
+        return self.schedule.steps(samples, self.learner.batch_statistics)
 
     def _announce(self, task: Task, samples: int) -> None:
         labels = self.stream.spec.labels
         names = [str(labels[c]) for c in task.classes] if labels else []
-        self.listener(TaskBegan(task.index, task.name, samples, self.schedule.steps(samples), names))
+        self.listener(TaskBegan(task.index, task.name, samples, self._steps(samples), names))
 
     def _epoch(self, task: Task, data: Data, epoch: int) -> None:
         learner, size = self.learner, self.schedule.batch
         order = in_blocks(epoch_order(len(data), learner.seed, task.index, epoch), data)
-        per_epoch = -(-len(data) // size)
+        per_epoch = self.schedule.per_epoch(len(data), learner.batch_statistics)
         every = max(1, self.schedule.epochs * per_epoch // 50)
         start = self.position.step if epoch == self.position.epoch else 0
-        read = batches(data, task.index, size, order, learner.place, start, learner.peers)
+        joins = learner.batch_statistics
+        read = batches(data, task.index, size, order, learner.place, start, learner.peers, joins)
         for number, batch in enumerate(read, start):
             self.position = Position(task.index, epoch, number)
             step = learner.step(batch)

@@ -27,8 +27,18 @@ class Schedule:
         if self.epochs < 1 or self.batch < 1:
             raise UsageError(f"epochs={self.epochs} and batch={self.batch} must be at least 1")
 
-    def steps(self, samples: int) -> int:
-        return self.epochs * -(-samples // self.batch)
+    def steps(self, samples: int, joins: bool = False) -> int:
+        """Batches of all passes."""
+        return self.epochs * self.per_epoch(samples, joins)
+
+    def per_epoch(self, samples: int, joins: bool = False) -> int:
+        """Batches of one pass. joins: a single sample that is left over goes with the batch before it."""
+        return -(-samples // self.batch) - (joins and single_left(samples, self.batch))
+
+
+def single_left(samples: int, batch: int) -> bool:
+    """Whether the last of several batches would have one sample, of which there are no batch statistics."""
+    return samples > batch > 1 and samples % batch == 1
 
 
 def portions(samples: float) -> tuple[int, int]:

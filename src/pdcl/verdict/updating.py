@@ -25,11 +25,12 @@ from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.references import measured, note_references
 from pdcl.lifelong.save import new_state_id, save
 from pdcl.lifelong.violation import breaks
+from pdcl.lifelong.warning import Aloud
 from pdcl.running.load import load
 from pdcl.storage.disk import read_regular
 from pdcl.streams.audits import LEDGER, SAMPLES, Audit, as_audit
 from pdcl.streams.samples import Samples, read
-from pdcl.training.events import Listener, ignore
+from pdcl.training.events import Listener, Warned, ignore
 from pdcl.verdict.criteria import criteria_of
 from pdcl.verdict.decisions import PROMOTED, Update, broken, decided, gated
 from pdcl.verdict.evidence import check_place
@@ -82,6 +83,7 @@ def update(
     criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
     path, place, found = Path(model), Path(audit), samples_of(data, groups)
+    name = str(name)
     job = Job(path, name, place, found, asked, evidence if evidence is None else Path(evidence), samples)
     training = {"tolerance": tolerance, "epochs": epochs, "batch": batch}
     with Workspace(path) as work:
@@ -163,7 +165,7 @@ def _planned(job: Job, old: Learner, share: float, budget: int | None) -> Planne
             raise UsageError("audit_budget has no effect with audit_share=0: nothing is set aside")
         as_audit(job.audit)
         return None
-    return plan_aside(job.samples, job.audit, job.name, share, budget, old.seed)
+    return plan_aside(job.samples, job.audit, job.name, old, share, budget)
 
 
 def _learn(
@@ -173,6 +175,8 @@ def _learn(
     rest = job.samples if planned is None else planned.rest
     given = {name: value for name, value in training.items() if value is not None}
     columns = dict(rest.columns) or None
+    if planned is not None and planned.note is not None:
+        Aloud(candidate, training["listener"]).hear(Warned(candidate.tasks_learned, planned.note))
     candidate.learn(rest.inputs, rest.targets, groups=rest.groups, columns=columns, name=job.name, **given)
     audit = None if planned is None else asdict(planned.about)
     _amended(candidate, {"audit": audit, "update": {"key": key, "name": job.name, "data": job.data}})
