@@ -218,7 +218,6 @@ def left_by_whatif(path, *points: tuple[float, float, float, float | None], valu
 
 
 PRICES = "Duals are prices: a looser ε (γ > 0) lowers P by no more than λγ, mnist"
-SETTLED = {"dual_steps": 240, "tolerance": 0.1, "optimizer": "sgd", "lr": 0.1, "normalise": True}
 
 
 def test_prices_hold_where_points_lie_above_the_line_beyond_the_noise_of_seeds(study) -> None:
@@ -509,11 +508,11 @@ def test_what_claims_compare_is_in_the_figure_that_they_link_to(study, tmp_path)
             left_by_whatif(path, (0.1, -0.01, -0.02, 0.001), (-0.1, 0.0, 0.02, 0.001))
     drawn = drawn_answers(study, tmp_path)
     text = (tmp_path / "variants-mnist-tamed.svg").read_text()
-    for name in ("er, Adam at .001", "pdcl, ε = 1.1 m_k", "er, its authors' settings"):
+    for name in ("er, Adam at .001", "pdcl, ε = 1.1 m_k", "er, tuned for SGD"):
         assert f">{name}<" in text
     assert len(drawn.shown["capacity-mnist-tamed"].rows) == 3 * len(SEEDS)
     text = (tmp_path / "capacity-mnist-tamed.svg").read_text()
-    for name in ("400 units, memory 50", "10 units, memory 500", "400 units, memory 500", "ω needed: 0.100"):
+    for name in ("400 units, memory 50", "10 units, memory 500", "400 units, memory 500", "below −λγ by +0.050"):
         assert f">{name}<" in text
     linked = {claim.part: claim.figure for claim in CLAIMS}
     assert (linked["capacity"], linked["noise"]) == ("capacity-mnist", "what-wrong-labels-do")
@@ -666,7 +665,7 @@ def test_verdicts_that_hang_on_where_duals_start_are_named(study, tmp_path) -> N
     study("er", 0.8, stream="organa")
     study("pdcl0", 0.5, stream="organa")
     write_page([study.directory], tmp_path / "paper.md")
-    assert "where duals start" not in (tmp_path / "paper.md").read_text()
+    assert "## Verdicts that hang" not in (tmp_path / "paper.md").read_text()
     study("pdcl0", 0.85, stream="organa", options={"start": 1.0})
     write_page([study.directory], tmp_path / "paper.md")
     told = (tmp_path / "paper.md").read_text().partition("## Verdicts that hang on where duals start")[2]

@@ -24,7 +24,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"{label}, {MORE_STEPS['dual_steps']} dual steps": (label, dict(MORE_STEPS)) for label in OURS},
     "pdcl, ε = 1.1 m_k": ("pdcl", {"tolerance": "1.1x"}),
     **{label: (label, options) for label, options in CHANGED.items()},
-    **{f"{label}, its authors' settings": (f"{label}-reported", options) for label, options in REPORTED.items()},
+    **{f"{label}, tuned for SGD": (f"{label}-reported", options) for label, options in REPORTED.items()},
     **{f"{label}, Adam at .001": (label, {"lr": 0.001}) for label in ("er", "agem")},
 }
 NOISE = 0.1
