@@ -85,7 +85,7 @@ def wrong(x, y):
         "test-of-unknown-classes": ((x, y), {"test": (x, np.full(len(y), "owl"))}),
         "not-finite": ((np.where(np.arange(len(x))[:, None] == 7, np.nan, x).astype(np.float32), y), {}),
         "inputs-of-another-shape": ((x[:, :3], y), {}),
-        "a-late-transform": ((x, y), {"transform": Transform()}),
+        "a-late-transform": ((x, y), {"transform": Transform(scale=2.0)}),
         "no-epochs-at-all": ((x, y), {"epochs": -1}),
         "infinitely-large": ((x * np.float32(1e38), y[::-1].copy()), {"epochs": 3}),
     }
