@@ -512,7 +512,7 @@ def test_what_claims_compare_is_in_the_figure_that_they_link_to(study, tmp_path)
         assert f">{name}<" in text
     assert len(drawn.shown["capacity-mnist-tamed"].rows) == 3 * len(SEEDS)
     text = (tmp_path / "capacity-mnist-tamed.svg").read_text()
-    for name in ("400 units, memory 50", "10 units, memory 500", "400 units, memory 500", "below −λγ by +0.050"):
+    for name in ("400 units, memory 50", "10 units, memory 500", "400 units, memory 500", "above −λγ by −0.050"):
         assert f">{name}<" in text
     linked = {claim.part: claim.figure for claim in CLAIMS}
     assert (linked["capacity"], linked["noise"]) == ("capacity-mnist", "what-wrong-labels-do")

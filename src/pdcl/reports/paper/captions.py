@@ -72,7 +72,7 @@ KINDS = {
         "What prices of narrow and wide networks, from a small and a large memory, are worth",
         "none; Sec. 3.1 says it",
         "As the panel *settled* above, for two layers of so many units and so large a memory; each panel has its own "
-        "axes. Below −λγ by: how far points lie below the line, by unit of γ, mean of points and seeds (−: above it).",
+        "axes. Above −λγ by: how far points lie above the line, by unit of γ, mean of points and seeds (−: below it).",
     ),
     "variants": Kind(
         "Changed forms of the methods beside the printed ones",

@@ -13,7 +13,7 @@ from pdcl.records import Row
 from pdcl.reports.figures.drawn import Drawn
 from pdcl.reports.figures.style import COLOURS, figure
 from pdcl.reports.figures.sweeps import FEWEST
-from pdcl.reports.paper.prices import MORE_STEPS, NARROW, SETTLED, WIDE, below_line, curves, price_points
+from pdcl.reports.paper.prices import MORE_STEPS, NARROW, SETTLED, WIDE, above_line, curves, price_points
 from pdcl.reports.paper.runs import SIZE, Runs
 
 SMALL = 50
@@ -39,9 +39,9 @@ def draw_capacity(drawn: Drawn, runs: Runs, stream: str, suffix: str) -> None:
         for memory in (SMALL, SIZE):
             found = runs.find(stream, "pdcl0", memory, **SETTLED, network=network).values()
             if rows := [row for row in found if price_points(row)]:
-                below = statistics.fmean(far for row in rows if (far := below_line(row)) is not None)
+                above = statistics.fmean(far for row in rows if (far := above_line(row)) is not None)
                 units = network.rpartition("-")[2]
-                known[f"{units} units, memory {memory}\nbelow −λγ by {below:+.3f}"] = rows
+                known[f"{units} units, memory {memory}\nabove −λγ by {above:.3f}".replace("-", "−")] = rows
     if known:
         shown = [row for rows in known.values() for row in rows]
         drawn.put("capacity", suffix, partial(price_panels, known), REASON, shown)
