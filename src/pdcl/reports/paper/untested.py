@@ -28,7 +28,7 @@ UNTESTED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Samples with λ = 0 are uninformative",
-        "it takes runs that store those alone, and the paper's own comparison is commented out",
+        "it takes runs that store those alone; the paper shows none either",
         (),
     ),
     (
