@@ -37,7 +37,8 @@ class Sides:
 def divide(samples: Samples, held: Audit | None, task: str, learner: Learner, share: float, room: int | None) -> Sides:
     """Groups that the audit set has go there, as far as there is room; of what is new, about `share` less that.
 
-    Copies of audit samples are left out. Data in files or a Dataset isn't read once more to find them.
+    Copies of audit samples are left out. Data in files or a Dataset isn't read once more to find them. Where all that
+    comes was there before, an audit set stays as it is.
     """
     lineage, n = learner.lineage.settle(), len(samples)
     rows = _row_hashes(samples, learner)
@@ -59,7 +60,7 @@ def divide(samples: Samples, held: Audit | None, task: str, learner: Learner, sh
         _, first, which = np.unique(rows.numpy(), return_index=True, return_inverse=True)
         aside = _drawn(samples, free, torch.as_tensor(first[which]), left, learner.seed)
     aside |= _at_most(returning, room, learner.seed)
-    if not aside.any():
+    if held is None and not aside.any():
         known = f"; {int(learned.sum())} of them, or their groups, were learned before" if learned.any() else ""
         raise BadData(f"nothing of {n} samples can be set aside without dividing a group or emptying a class{known}")
     taken = torch.logical_or(*_within(n, rows, groups, *_hashes_of(held, lineage.key)))

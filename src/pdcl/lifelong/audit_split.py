@@ -70,7 +70,8 @@ class Planned:
 
         def write() -> None:
             own = self.arrays["task"].astype(str) == str(learner.lineage.tasks[-1]["name"])
-            note_references(learner, self.whole(), np.flatnonzero(own))
+            if own.any():
+                note_references(learner, self.whole(), np.flatnonzero(own))
             self.write()
 
         return write
@@ -103,7 +104,7 @@ def plan_aside(
         )
     sides = divide(samples, held, task, learner, share, _room(held, task, budget, path))
     chosen, rest = _taken(samples, sides.aside), _taken(samples, sides.rest)
-    x = _inputs(chosen)
+    x = _inputs(chosen) if len(chosen) or held is None else held.x[:0]
     columns = {"task": np.full(len(chosen), task)}
     if chosen.groups is not None:
         columns["group"] = np.asarray([str(group) for group in chosen.groups.tolist()])
@@ -171,7 +172,7 @@ def extended(held: Audit, new: dict[str, Column]) -> dict[str, Column]:
     if old["x"].shape[1:] != new["x"].shape[1:]:
         shapes = f"{old['x'].shape[1:]}, the new samples have {new['x'].shape[1:]}"
         raise BadData(f"audit set {held.name} holds inputs of shape {shapes}; give this task an audit set of its own")
-    if (old["y"].dtype.kind in TEXT) != (new["y"].dtype.kind in TEXT):
+    if len(new["y"]) and (old["y"].dtype.kind in TEXT) != (new["y"].dtype.kind in TEXT):
         kinds = " and ".join(f"{each['y'][0].item()!r} ({type(each['y'][0].item()).__name__})" for each in (old, new))
         raise BadData(
             f"audit set {held.name} can't hold labels of two types, {kinds}; give this task an audit set of its own"

@@ -117,7 +117,7 @@ def _scores(learner: Learner, x: Any, collate: Collate | None, batch: int | None
     if collate is not None:
         raise UsageError("collate has no effect on arrays and tensors; it makes batches of a Dataset's samples")
     raw = tree_of(x)
-    if not length(raw):
+    if not (isinstance(raw, Tensor) and raw.ndim == 0) and not length(raw):
         return _none(learner)
     if mapped := mapped_rows(x):
         data = TensorData(raw, torch.zeros(length(raw)), mapped=mapped)
