@@ -173,9 +173,8 @@ class Trainable(Spread, ABC):
         """A task of `steps` batches starts: every rate is what it was at first, and a schedule begins."""
         handed = None if isinstance(self.optimizer, str) else self.new_optimiser().param_groups
         for number, group in enumerate(self.optimiser.param_groups):
-            group["lr"] = self.lr if handed is None else handed[number]["lr"]
-            if handed is None:
-                group["weight_decay"] = self.weight_decay
+            own = {"lr": self.lr, "weight_decay": self.weight_decay}
+            group.update(own if handed is None else {"lr": handed[number]["lr"]})
             group.pop("initial_lr", None)
         self.updater.begin(self.optimiser, steps)
 
