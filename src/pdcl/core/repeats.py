@@ -57,19 +57,17 @@ class Earlier:
     def __init__(self, tasks: Sequence[Source]) -> None:
         self._tasks = tasks
         self._hashed = 0
-        self._seen: set[int] = set()
+        self._seen = torch.zeros(0, dtype=torch.int64)
 
     def known(self, task: int, data: Source) -> Tensor | None:
         """Which of a task's samples an earlier task had, by input and target; None: none that is known of."""
         while self._hashed < min(task, len(self._tasks)):
             hashes = row_hashes(self._tasks[self._hashed])
-            self._seen.update([] if hashes is None else hashes.tolist())
+            self._seen = self._seen if hashes is None else torch.cat([self._seen, hashes])
             self._hashed += 1
-        own = row_hashes(data) if self._seen else None
-        if own is None:
-            return None
-        found = torch.tensor([each in self._seen for each in own.tolist()], dtype=torch.bool)
-        return found if bool(found.any()) else None
+        own = row_hashes(data) if len(self._seen) else None
+        found = None if own is None else torch.isin(own, self._seen)
+        return found if found is not None and bool(found.any()) else None
 
 
 def _hashes(x: Tree, y: Tree) -> Tensor:

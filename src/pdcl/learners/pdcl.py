@@ -327,6 +327,7 @@ class PDCL(Rehearsal):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
+        # Limits of single tasks choose the rules that the core's state is read by.
         self.core.tolerances.load_state_dict(state["method"])
         self._settle_rules()
         self.core.load_state_dict(state)

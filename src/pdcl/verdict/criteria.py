@@ -9,11 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pdcl.errors import UsageError
+from pdcl.promises.clipping import LEAST, TIMES
 
-# −ln 0.01: a sample whose right class was given less than 1 %.
-CLIP = math.log(100)
-# A clip near the limit would hide what lies beyond it: many times the limit then counts as little more than it.
-TIMES = 10
 CRITERIA = {
     "error": "error rate",
     "loss": "clipped loss",
@@ -107,8 +104,8 @@ def criteria_of(
 
 
 def _clip_for(*limits: float) -> float:
-    """Where losses are cut if nobody says: well above the largest limit."""
-    return max(CLIP, TIMES * max(limits))
+    """Where losses are cut if nobody says: near the largest limit a clip would hide what lies beyond it."""
+    return max(LEAST, TIMES * max(limits))
 
 
 @dataclass(frozen=True)
