@@ -8,7 +8,7 @@ SEED ?= 0
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-COVERED := --cov=pdcl.duality --cov=pdcl.memory --cov=pdcl.learners
+COVERED := --cov=pdcl.duality --cov=pdcl.past --cov=pdcl.learners
 COVERAGE ?= 95
 
 .DEFAULT_GOAL := help

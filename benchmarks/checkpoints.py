@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import pdcl
-from pdcl.memory.store import Memory
+from pdcl.past.store import Memory
 from pdcl.records import checkpoint
 from pdcl.records.row_chain import RowChain
 from pdcl.streams.raw.archive import MissingData

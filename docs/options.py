@@ -9,9 +9,9 @@ import re
 from dataclasses import MISSING, fields
 from typing import Any
 
+from pdcl.algorithm.rules import HOMES, rule, rule_names
 from pdcl.cli.form import NOT_OFFERED, explained
 from pdcl.cli.run import Running
-from pdcl.duality.rules import HOMES, rule, rule_names
 from pdcl.learners.catalog import method, methods
 from pdcl.learners.pdcl import PDCL
 from pdcl.learners.plain import Finetune

@@ -22,9 +22,9 @@ from peft import LoraConfig, get_peft_model
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForSeq2Seq, Trainer, TrainingArguments
 
-from pdcl.core.objective import OBJECTIVES
-from pdcl.duality.tolerance import as_tolerance
 from pdcl.integrations.hf import ConstrainedTrainer
+from pdcl.limits.tolerance import as_tolerance
+from pdcl.objective import OBJECTIVES
 from pdcl.streams.benchmarks.banking77 import read_questions
 from pdcl.streams.raw.archive import locate
 

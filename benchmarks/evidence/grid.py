@@ -21,8 +21,8 @@ from limits_kept import CALIBRATION, Book, calibrated, errors_of, found, loaded,
 from limits_page import held_to, interval
 
 import pdcl
-from pdcl.duality.lagrangian import base_weight
-from pdcl.duality.partition import affine_partition
+from pdcl.algorithm.constraints import base_weight
+from pdcl.algorithm.partition import affine_partition
 from pdcl.streams.task import Task
 
 # Times the memory and times the weight of any other past task.

@@ -10,19 +10,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pdcl.core.lagrangian import Lagrangian as Lagrangian
-    from pdcl.core.objective import Objective as Objective
+    from pdcl.algorithm.lagrangian import Lagrangian as Lagrangian
+    from pdcl.algorithm.rules import register_rule as register_rule
     from pdcl.core.primal_dual import PrimalDual as PrimalDual
-    from pdcl.duality.rules import register_rule as register_rule
-    from pdcl.duality.tolerance import Fixed as Fixed
-    from pdcl.duality.tolerance import PerTask as PerTask
-    from pdcl.duality.tolerance import Relative as Relative
-    from pdcl.duality.tolerance import Rise as Rise
     from pdcl.errors import LearningWarning as LearningWarning
     from pdcl.errors import LimitBroken as LimitBroken
     from pdcl.learners.catalog import register as register
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
+    from pdcl.limits.tolerance import Fixed as Fixed
+    from pdcl.limits.tolerance import PerTask as PerTask
+    from pdcl.limits.tolerance import Relative as Relative
+    from pdcl.limits.tolerance import Rise as Rise
+    from pdcl.objective import Objective as Objective
     from pdcl.promises.table import Promises as Promises
     from pdcl.ragged import Ragged as Ragged
     from pdcl.running.by_name import learner as learner
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Batch": "training.batches",
-    "Fixed": "duality.tolerance",
+    "Fixed": "limits.tolerance",
     "Iterated": "streams.iterated",
-    "Lagrangian": "core.lagrangian",
+    "Lagrangian": "algorithm.lagrangian",
     "Learner": "lifelong.learner",
     "LearningWarning": "errors",
     "LimitBroken": "errors",
-    "Objective": "core.objective",
+    "Objective": "objective",
     "PDCL": "learners.pdcl",
-    "PerTask": "duality.tolerance",
+    "PerTask": "limits.tolerance",
     "PrimalDual": "core.primal_dual",
     "Promises": "promises.table",
     "Ragged": "ragged",
-    "Relative": "duality.tolerance",
-    "Rise": "duality.tolerance",
+    "Relative": "limits.tolerance",
+    "Rise": "limits.tolerance",
     "Result": "running.result",
     "Step": "training.learner",
     "Stream": "streams.task",
@@ -71,7 +71,7 @@ _HOMES = {
     "learner": "running.by_name",
     "load": "running.load",
     "register": "learners.catalog",
-    "register_rule": "duality.rules",
+    "register_rule": "algorithm.rules",
     "register_stream": "streams.catalog",
     "rollback": "verdict.rolling_back",
     "run": "running.run",

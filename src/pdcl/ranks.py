@@ -72,17 +72,15 @@ class Ranks:
         found[..., self.part(total) if mine is None else mine] = values
         return self.sum(found)
 
-    def spread(self, read: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-        """`read` maps slots and their owners to values along the last dimension: each rank reads its part, all get all
-        values."""
+    def spread(self, look: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        """`look` maps numbers of samples to a row each: every rank looks at its part, all get all rows."""
         if self.alone:
-            return read
+            return look
 
-        def shared(slots: Tensor, owners: Tensor) -> Tensor:
-            if len(slots) < self.world:
-                return read(slots, owners)
-            mine = self.part(len(slots))
-            return self.whole(read(slots[mine], owners[mine]), len(slots))
+        def shared(numbers: Tensor) -> Tensor:
+            if len(numbers) < self.world:
+                return look(numbers)
+            return self.whole(look(numbers[self.part(len(numbers))]).T, len(numbers)).T
 
         return shared
 

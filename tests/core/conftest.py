@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pdcl.core.objective import OBJECTIVES, Objective, no_error_rate
 from pdcl.core.primal_dual import PrimalDual
 from pdcl.learners.pdcl import PDCL
+from pdcl.objective import OBJECTIVES, Objective, no_error_rate
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.training.loop import Loop

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from pdcl.core.sets import Sets, sample_sets, task_sets
-from pdcl.duality.estimators import Pool
-from pdcl.duality.rules import rule
+from pdcl.algorithm.constraints import Sets, sample_sets, task_sets
+from pdcl.algorithm.draws import Pool
+from pdcl.algorithm.rules import rule
 
 VALUES = torch.tensor([1.0, 10.0, 100.0, 1000.0, 10000.0])
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from pdcl.core.duals import Duals
-from pdcl.duality.dual_rules import Ascent
+from pdcl.algorithm.algorithm1 import Duals
+from pdcl.algorithm.dual_rules import Ascent
 from pdcl.errors import Diverged
 from pdcl.training.events import DualsMoved
 

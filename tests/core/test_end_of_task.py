@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from pdcl.core.refill import chosen_positions, kept_slots
-from pdcl.core.sets import task_sets
-from pdcl.duality.rules import rule
+from pdcl.algorithm.constraints import task_sets
+from pdcl.algorithm.rules import rule
+from pdcl.past.refill import chosen_positions, kept_slots
 from pdcl.streams.data import TensorData
 from pdcl.training.events import ToleranceSet
 

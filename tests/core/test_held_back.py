@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.core.held_back import GUARD, REPLAY, WITNESS, Counts, allowed, hold_back, surviving
+from pdcl.past.held_back import GUARD, REPLAY, WITNESS, Counts, allowed, hold_back, surviving
 from pdcl.promises import split_errors
 from pdcl.streams.catalog import load
 from pdcl.training.events import Warned

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdcl.core.lagrangian import Lagrangian
+from pdcl.algorithm.lagrangian import Lagrangian
 from pdcl.duality import (
     Fixed,
     PerTask,

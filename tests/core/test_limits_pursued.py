@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import pdcl
+from pdcl.algorithm.dual_rules import Capped, Frozen, Look
+from pdcl.algorithm.partition_rules import ByRoom, medians_of_others
 from pdcl.core.primal_dual import PrimalDual
-from pdcl.duality.dual_rules import Capped, Frozen, Look
-from pdcl.duality.partition_rules import ByRoom, medians_of_others
 from pdcl.errors import UsageError
 from pdcl.streams.catalog import load
 from pdcl.training.events import DualsMoved

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from pdcl.core.objective import OBJECTIVES, masked
 from pdcl.errors import UsageError
+from pdcl.objective import OBJECTIVES, masked
 
 
 def test_classification_has_the_cross_entropy_and_zero_one_errors():

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.core.pace import Pace
+from pdcl.algorithm.dual_rules import Ascent
+from pdcl.algorithm.pace import Pace
+from pdcl.algorithm.partition_rules import Affine, Generalization
+from pdcl.algorithm.rules import describe_rule, register_rule, rule, rule_names, settings
+from pdcl.algorithm.selection_rules import ByDual
+from pdcl.algorithm.slacks import OnMemory
 from pdcl.core.primal_dual import PrimalDual
 from pdcl.duality import rules
-from pdcl.duality.dual_rules import Ascent
-from pdcl.duality.partition_rules import Affine, Generalization
-from pdcl.duality.rules import describe_rule, register_rule, rule, rule_names, settings
-from pdcl.duality.selection_rules import ByDual
-from pdcl.duality.slack_rules import OnMemory
 from pdcl.errors import UsageError
 from pdcl.learners.pdcl import PDCL
 from pdcl.learners.rule_options import SHORT

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from pdcl.core.objective import OBJECTIVES
+from pdcl.algorithm.constraints import task_sets, with_segments
 from pdcl.core.primal_dual import PrimalDual
-from pdcl.core.segments import Segments
-from pdcl.core.sets import task_sets, with_segments
-from pdcl.duality.limits import as_limits
+from pdcl.limits.limits import as_limits
+from pdcl.objective import OBJECTIVES
+from pdcl.past.segments import Segments
 from pdcl.streams.columns import encoded
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Task

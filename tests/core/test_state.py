@@ -114,8 +114,8 @@ def test_loosening_moves_one_tolerance_for_the_next_task(constant):
 
 
 def test_duals_of_an_older_state_load_with_their_integral_and_unknown_slacks():
-    from pdcl.core.duals import Duals
-    from pdcl.duality.dual_rules import Ascent
+    from pdcl.algorithm.algorithm1 import Duals
+    from pdcl.algorithm.dual_rules import Ascent
 
     duals = Duals(torch.zeros(1, 0), torch.zeros(1, 0), Ascent())
     old = {"tolerances": torch.ones(1, 2), "values": torch.full((1, 2), 3.0), "integral": torch.full((1, 2), 2.0)}

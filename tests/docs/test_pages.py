@@ -79,7 +79,7 @@ def test_the_equation_of_the_page_is_in_the_docstring_of_its_function():
         "pdcl.duality.generalization_partition": "min Σ λ_k sqrt(ln n_k / n_k)",
         "pdcl.duality.sample_without_replacement": "λ_i / ‖λ‖₁",
         "pdcl.duality.value_bound": "P(ε) − ⟨λ, γ⟩",
-        "pdcl.duality.lagrangian": "Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i)",
+        "pdcl.algorithm.constraints": "Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i)",
         "pdcl.duality.sample_prices": "λ_i / n_k",
     }.items():
         assert formula in found(name).__doc__, name
@@ -95,8 +95,8 @@ def test_the_method_page_has_the_paper_s_equations_per_sample_and_its_bounds():
         r"\lambda_t = 1",
     ):
         assert formula in text, formula
-    assert found("pdcl.core.alternation.SAMPLE_TOLERANCE") == 1.1
-    assert f"n<sub>min</sub> is {found('pdcl.duality.partition_rules.Generalization')().minimum}:" in text
+    assert found("pdcl.core.primal_dual.SAMPLE_TOLERANCE") == 1.1
+    assert f"n<sub>min</sub> is {found('pdcl.algorithm.partition_rules.Generalization')().minimum}:" in text
 
 
 def test_every_equation_of_the_method_page_can_be_drawn():
@@ -117,7 +117,7 @@ def test_the_page_on_presets_says_what_the_data_is():
 
 
 def test_the_page_on_rules_names_every_rule():
-    from pdcl.duality.rules import HOMES, rule_names
+    from pdcl.algorithm.rules import HOMES, rule_names
 
     table = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", read(DOCS / "rules.md"), re.MULTILINE))
     assert {kind: re.findall(r"`(\w+)`", names) for kind, names in table.items()} == {

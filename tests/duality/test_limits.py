@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdcl import PDCL
-from pdcl.core.lagrangian import Lagrangian
+from pdcl.algorithm.lagrangian import Lagrangian
 from pdcl.duality import Fixed, Limits, PerTask, Relative, Rise, as_limits, describe_limits
-from pdcl.duality.limits import judged
+from pdcl.limits.limits import judged
 from pdcl.promises import Limit
 
 rates = st.floats(0, 1)

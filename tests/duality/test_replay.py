@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
+from pdcl.algorithm.draws import Pool, Uniformly, invert
 from pdcl.duality import cumulate, draw_by_dual, draw_samples_by_dual, draw_stratified
-from pdcl.duality.estimators import Pool, Uniformly
-from pdcl.duality.replay import invert
 
 DUALS = torch.tensor([0.0, 2.0, 0.5, 3.0, 1.0, 0.1])
 COUNTS = torch.tensor([4, 3, 7, 0, 1, 5])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from pdcl.algorithm.selection import select_each
 from pdcl.duality import (
     balanced_quota,
     herding,
@@ -18,7 +19,6 @@ from pdcl.duality import (
     select,
     uniform_selection,
 )
-from pdcl.duality.selection import select_each
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hf_models import LENGTH, TOKENS, arguments, llama, sequences, weights  # noqa: E402
 
 import pdcl  # noqa: E402
-from pdcl.core.objective import OBJECTIVES, Objective  # noqa: E402
 from pdcl.errors import Diverged, LimitBroken, UsageError  # noqa: E402
 from pdcl.integrations import hf_checkpoints  # noqa: E402
 from pdcl.integrations.hf import ConstrainedTrainer  # noqa: E402
+from pdcl.objective import OBJECTIVES, Objective  # noqa: E402
 from pdcl.storage.disk import write_whole  # noqa: E402
 
 FROZEN = {"dual": "frozen"}

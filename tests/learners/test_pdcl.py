@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.duality.rules import rule
+from pdcl.algorithm.rules import rule
 from pdcl.errors import UsageError
 from pdcl.learners.pdcl import PDCL
 from pdcl.learners.plain import Finetune

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.duality.quantities import sharpness
+from pdcl.algorithm.drift import sharpness
 from pdcl.learners.pdcl import PDCL
 from pdcl.records import schema
 

@@ -15,9 +15,9 @@ import torch
 import pdcl
 from pdcl.errors import StateError, UsageError
 from pdcl.learners.replay import ER
-from pdcl.memory.columns import Rows, Sequences, leaf_state
-from pdcl.memory.file_rows import FileRows, fetched
-from pdcl.memory.store import Memory
+from pdcl.past.columns import Rows, Sequences, leaf_state
+from pdcl.past.file_rows import FileRows, fetched
+from pdcl.past.store import Memory
 from pdcl.ragged import Ragged
 from pdcl.storage.serialize import same
 from pdcl.testing import SITUATIONS, gaussian_stream

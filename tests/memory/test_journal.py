@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from pdcl.memory import journal
-from pdcl.memory.columns import Sequences
-from pdcl.memory.store import Memory
+from pdcl.past import journal
+from pdcl.past.columns import Sequences
+from pdcl.past.store import Memory
 from pdcl.ragged import Ragged
 from pdcl.storage.serialize import same
 

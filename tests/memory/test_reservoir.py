@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from pdcl.memory import reservoir as module
-from pdcl.memory.reservoir import Reservoir, reservoir_writes
+from pdcl.past import reservoir as module
+from pdcl.past.reservoir import Reservoir, reservoir_writes
 
 
 def seeded(seed: int = 0) -> torch.Generator:

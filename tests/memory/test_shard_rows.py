@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from pdcl.errors import OnAnotherRank, UsageError
-from pdcl.memory.columns import Rows, Sequences
-from pdcl.memory.file_rows import FileRows
-from pdcl.memory.shard_rows import ShardRows, owners
-from pdcl.memory.store import Memory
+from pdcl.past.columns import Rows, Sequences
+from pdcl.past.file_rows import FileRows
+from pdcl.past.shard_rows import ShardRows, owners
+from pdcl.past.store import Memory
 from pdcl.ragged import Ragged
 from pdcl.ranks import Ranks
 from pdcl.trees import flatten, map_leaves

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pdcl.errors import UsageError
-from pdcl.memory.bound import parse_bound
-from pdcl.memory.store import Memory
+from pdcl.past.bound import parse_bound
+from pdcl.past.store import Memory
 
 
 def rows(ids, classes=None):

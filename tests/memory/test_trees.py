@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
-from pdcl.memory.store import Memory
+from pdcl.past.store import Memory
 from pdcl.ragged import Ragged
 from pdcl.storage.serialize import as_parts, from_parts
 from pdcl.trees import flatten

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import pdcl
-from pdcl.duality.quantities import drift_of
+from pdcl.algorithm.drift import drift_of
 from pdcl.errors import PdclError, UsageError
 from pdcl.learners.catalog import method
 from pdcl.lifelong.growth import grow_outputs

@@ -12,7 +12,7 @@ import torch
 
 import pdcl
 from pdcl.errors import StateError
-from pdcl.memory.store import Memory
+from pdcl.past.store import Memory
 from pdcl.ragged import Ragged
 from pdcl.records import checkpoint, row_chain
 from pdcl.records.row_chain import RowChain

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.core.held_back import GUARD
-from pdcl.duality.rules import rule
+from pdcl.algorithm.rules import rule
 from pdcl.errors import UsageError
+from pdcl.past.held_back import GUARD
 from pdcl.streams.transform import Transform
 from pdcl.training.events import DualsMoved
 

@@ -10,8 +10,8 @@ import pytest
 
 import pdcl
 from pdcl.cli import main
-from pdcl.core.held_back import allowed
 from pdcl.errors import UsageError
+from pdcl.past.held_back import allowed
 from pdcl.promises.places import Curve, fit
 from pdcl.studies.places import Need, memory_for, plan, total
 

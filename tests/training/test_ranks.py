@@ -16,10 +16,10 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
+from pdcl.core.drawn import Drawn
 from ranks_started import Ranks as Started
 from ranks_started import free_port
 
-from pdcl.core.drawn import Drawn
 from pdcl.core.primal_dual import PrimalDual
 from pdcl.errors import UsageError
 from pdcl.learners.pdcl import PDCL

@@ -81,7 +81,7 @@ elif held[-1][0] == "ShardRows":
         raise AssertionError("rank 1 gave away inputs that it doesn't hold")
 """
 NOTED = """
-from pdcl.memory.shard_rows import ShardRows
+from pdcl.past.shard_rows import ShardRows
 written, write = [], ShardRows.write
 
 def noted(self, slots, rows, mine):

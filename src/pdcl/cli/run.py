@@ -92,8 +92,8 @@ def _plug_in(argv: list[str]) -> None:
 
 def _options(stream: str, method: str, argv: list[str]) -> tuple[dict[str, Any], Running]:
     from pdcl.cli.form import parse
-    from pdcl.core.tolerances import read_limits
     from pdcl.learners.catalog import method as find
+    from pdcl.limits.tolerances import read_limits
     from pdcl.running.options import standing
     from pdcl.streams.catalog import find as find_stream
     from pdcl.training.schedule import Schedule

@@ -44,7 +44,7 @@ class Tolerance:
 
 def main(argv: list[str]) -> int:
     asked = tyro.cli(Tolerance, args=argv, prog="pdcl tolerance", config=(tyro.conf.AvoidSubcommands,))
-    from pdcl.core.tolerances import read_limits
+    from pdcl.limits.tolerances import read_limits
     from pdcl.streams.catalog import load
     from pdcl.studies.attainable import reach
     from pdcl.training.stated import check_against, refuse_segments

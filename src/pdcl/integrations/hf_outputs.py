@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.core.objective import OBJECTIVES, Objective
 from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Rows
+from pdcl.objective import OBJECTIVES, Objective
 from pdcl.ranks import ALONE, Ranks
 
 LABELS = "labels"

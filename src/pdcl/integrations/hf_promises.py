@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from pdcl.core.held_back import GUARD, WITNESS
-from pdcl.duality.limits import judged
 from pdcl.integrations.hf_constraints import Constraints, Look
+from pdcl.limits.limits import judged
+from pdcl.past.held_back import GUARD, WITNESS
 from pdcl.promises.table import Promises
 
 

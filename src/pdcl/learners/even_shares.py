@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pdcl.duality.partition import uniform_partition
-from pdcl.duality.selection import select
+from pdcl.algorithm.partition import uniform_partition
+from pdcl.algorithm.selection import select
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Remembering, some_of
-from pdcl.memory.file_rows import fetched
+from pdcl.past.file_rows import fetched
 from pdcl.streams.task import Spec, Task
 from pdcl.trees import Tree
 

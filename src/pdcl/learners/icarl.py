@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one_hot
 
-from pdcl.duality.partition import uniform_partition
-from pdcl.duality.selection import herding
+from pdcl.algorithm.partition import uniform_partition
+from pdcl.algorithm.selection import herding
 from pdcl.learners.even_shares import task_rows
 from pdcl.learners.replay import Remembering
 from pdcl.streams.data import Data, TensorData

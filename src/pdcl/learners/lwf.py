@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from pdcl.core.objective import masked
 from pdcl.errors import UsageError
 from pdcl.lifelong.learner import Learner
+from pdcl.objective import masked
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch

@@ -17,19 +17,19 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from pdcl.core.held_back import cut_short
-from pdcl.core.primal_dual import Ended, PrimalDual
-from pdcl.core.repeats import left_out
+from pdcl.algorithm.rules import HOMES, describe_rule, settings, stated_settings
+from pdcl.core.end_of_task import Ended
+from pdcl.core.primal_dual import PrimalDual
 from pdcl.core.report import Report
-from pdcl.core.tolerances import read_limits
-from pdcl.duality.limits import Limits
-from pdcl.duality.rules import HOMES, describe_rule, rule, settings, stated_settings
-from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
 from pdcl.learners.rule_options import SHORT, open_rules, rules_of, without_short_ones
-from pdcl.lifelong.feasible import Between
-from pdcl.memory.store import Memory
+from pdcl.limits.limits import Limits
+from pdcl.limits.tolerance import Relative, Rise, Tolerance, describe
+from pdcl.limits.tolerances import read_limits
+from pdcl.past.held_back import cut_short
+from pdcl.past.repeats import left_out
+from pdcl.past.store import Memory
 from pdcl.ranks import Ranks
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, seeded
@@ -37,6 +37,8 @@ from pdcl.training.events import DualsMoved, Infeasible, Partitioned, PromisesJu
 from pdcl.training.learner import Step
 from pdcl.training.stated import in_one_line
 from pdcl.trees import cat
+
+DRIFT = 0.1
 
 
 @dataclass(eq=False)
@@ -57,13 +59,11 @@ class PDCL(Rehearsal):
         an eighth of memory or, with guards, a sixteenth, while that is five a task)
     level: a dual per past task, or per stored sample
     dual: how duals answer slacks: ascent (where limits are losses), capped (where they are error rates), frozen
-    estimator: how replayed samples are drawn: dual (if nothing is said), uniform, stratified, whole
-    slack: measured on memory, on the replayed batches (batch), or on memory and smoothed (ema)
+    estimator: how replayed samples are drawn: dual, or all of them at each step (whole)
     partition: how memory is divided: evenly (uniform), by dual (affine, PB), by generalisation gap (generalization,
         BP), by the room that limits leave (room); if nothing is said, affine for losses, room for error rates
     selection: which samples are kept: any (uniform), or by dual (dual, FB)
-    constrain: the loss of stored samples, the drift of their outputs, or both (loss:drift=0.1,soften=0.6; for
-        tokens loss)
+    lever: a rule of one's own that acts at each dual step
     dual_steps: dual steps per task, spread evenly over it (60, if nothing is said)
     primal_steps: T_p, primal steps per dual step, instead of dual_steps
     start: what duals start a task with
@@ -81,11 +81,11 @@ class PDCL(Rehearsal):
     balance: keep as many samples of each class within a task (yes)
     candidates: samples scored per place for selection by dual (4, at least 1000 in all; 0: all of the task's data)
     rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
-    drift: weight of the squared drift added to a replayed sample's loss, under the same weight (.1)
+    drift: weight of the squared drift of outputs added to a replayed sample's loss, under the same weight (.1; for
+        tokens 0)
     soften: how far drift is measured from smaller class scores than were recorded, on tasks of which two thirds or more
         are stored (a sixth or less, or adopted: not at all): scores of samples learned by heart are too sure
         (.6; 0: as recorded)
-    drift_tolerance: ε of the drift, where it is constrained (.1)
     """
 
     tolerance: Tolerance | Limits | Mapping[str, Any] | float | str | None = None
@@ -95,11 +95,10 @@ class PDCL(Rehearsal):
     witness: int | None = None
     level: str = "task"
     dual: str | None = None
-    estimator: str | None = None
-    slack: str = "memory"
+    estimator: str = "dual"
     partition: str | None = None
     selection: str = "uniform"
-    constrain: str | None = None
+    lever: str | None = None
     dual_steps: int | None = None
     primal_steps: int | None = None
     start: float = 0.0
@@ -108,7 +107,7 @@ class PDCL(Rehearsal):
     dual_lr: float | None = None
     decay: float | None = None
     gain: float | None = None
-    slack_samples: int | None = None
+    slack_samples: int = 512
     alpha: float | None = None
     current_cap: float | None = None
     minimum: int | None = None
@@ -118,11 +117,9 @@ class PDCL(Rehearsal):
     candidates: int | None = None
     rescore: bool | None = None
     drift: float | None = None
-    soften: float | None = None
-    drift_tolerance: float | None = None
+    soften: float = 0.6
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
-    chooses_between: ClassVar[bool] = True
     data_parallel: ClassVar[bool] = True
     divides_memory: ClassVar[bool] = True
     former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0, "soften": 0.0}
@@ -149,10 +146,10 @@ class PDCL(Rehearsal):
     @classmethod
     def settled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         rules = rules_of({**{f.name: f.default for f in fields(cls)}, **options})
-        written = [kind for kind in HOMES if isinstance(options.get(kind), str | None)]
-        named = {kind: without_short_ones(kind, describe_rule(kind, rules[kind])) for kind in written}
-        if rules["slack"].from_batches:
-            named.pop("estimator", None)
+        written = [kind for kind in HOMES if isinstance(options.get(kind), str | None) and rules[kind] is not None]
+        named: dict[str, Any] = {kind: without_short_ones(kind, describe_rule(kind, rules[kind])) for kind in written}
+        if options.get("drift") is None:
+            named["drift"] = DRIFT
         own = [(name, rules[kind], setting) for name, (kind, setting) in SHORT.items()]
         return named | {name: getattr(found, setting) for name, found, setting in own if setting in settings(found)}
 
@@ -170,8 +167,6 @@ class PDCL(Rehearsal):
                 and values[name] != getattr(rules[kind], setting)
             ):
                 found[name] = f"beside {kind}={values[kind]!r}, which states it too"
-        if values["estimator"] is not None and rules["slack"].from_batches:
-            found["estimator"] = f"with slack={values['slack']!r}, which draws uniformly"
         if values["dual_steps"] is not None and values["primal_steps"] is not None:
             found["dual_steps"] = f"beside primal_steps={values['primal_steps']}"
         return found
@@ -180,19 +175,20 @@ class PDCL(Rehearsal):
         """The core that these options describe."""
         return PrimalDual(
             bound, self.tolerance, level=self.level, base=self.base, base_most=self.base_most,
-            guard=self.guard, witness=self.witness,
-            start=self.start, warm=self.warm, normalise=self.normalise, dual_steps=self.dual_steps,
+            guard=self.guard, witness=self.witness, drift=DRIFT if self.drift is None else self.drift,
+            soften=self.soften, slack_samples=self.slack_samples, start=self.start, warm=self.warm,
+            normalise=self.normalise, dual_steps=self.dual_steps,
             primal_steps=self.primal_steps, generator=self.generator, **self.rules,
         )  # fmt: skip
 
     def prepare(self, spec: Spec) -> None:
         if spec.kind == "tokens":
-            self._constrain_loss_alone()
+            self._leave_drift_out()
         super().prepare(spec)
         self.core = self.new_core(self.held)
         self.core.serve(self.goal, self.place)
         self.core.open_ended = spec.tasks is None
-        self.core.always_replays |= self.batch_statistics
+        self.core.always_replays = self.batch_statistics
 
     def spread_over(self, ranks: Ranks) -> None:
         super().spread_over(ranks)
@@ -201,17 +197,16 @@ class PDCL(Rehearsal):
     def synchronise(self) -> None:
         self.core.synchronise()
 
-    def _constrain_loss_alone(self) -> None:
+    def _leave_drift_out(self) -> None:
         """Drift needs recorded outputs of one size, which tokens don't have; only a stated one is an error."""
-        stated = self.constrain is not None or self.drift is not None
-        if stated and self.rules["constrain"].records_outputs:
-            own = f"constrain={describe_rule('constrain', self.rules['constrain'])!r}"
-            raise UsageError(f"{own} stores outputs of one size, and those of tokens have none; use constrain='loss'")
-        self.rules["constrain"] = rule("constrain", "loss")
+        if self.drift:
+            raise UsageError(
+                f"drift={self.drift} stores outputs of one size, and those of tokens have none; use drift=0"
+            )
+        self.drift = 0.0
 
     def hold_back(self, task: Task) -> Task:
         self._whole = task
-        self.core.filling.choosing = self.between is not None
         data = task.data
         generator = seeded(self.seed, task.index, 3)
         trained = self.core.hold_back(data, generator, self.evaluated, data.groups, self._known(task))
@@ -227,7 +222,7 @@ class PDCL(Rehearsal):
         limited = self.core.tolerances.stated_any
         if self.learned_before is not None or not limited or not self.held.columns:
             return self.learned_before
-        wanted = self.core.filling.wanted(task.data, limited)
+        wanted = self.core.past.wanted(task.data, limited)
         return self.earlier.known(task.index, task.data) if wanted.guards or wanted.witnesses else None
 
     def begin(self, task: Task, steps: int) -> None:
@@ -237,37 +232,29 @@ class PDCL(Rehearsal):
         core, n = self.core, len(batch)
         drawn = core.draw(self.portion(batch))
         if drawn is not None and not self.peers.alone:
-            drawn = drawn.part_of(self.peers, self.held.share(drawn.slots).mine)
-        x = batch.x if drawn is None else cat([batch.x, self.held.read("x", drawn.slots)])
+            drawn = drawn.at(self.peers.part(len(drawn.slots), backwards=True))
+        x = batch.x if drawn is None else cat([batch.x, core.past.inputs(drawn.slots)])
         terms = core.terms(self.outputs(x), batch.y, drawn)
         self.descend(terms, core.weights(n, drawn, batch.total))
         done = terms.detach()
-        core.observe(batch.positions, done, n, drawn)
+        core.observe(batch.positions, done, n)
         if core.due():
             self._dual_step()
-        return Step(done[:n], {"norm": core.norm})
+        return Step(done[:n], {"norm": core.algorithm.norm})
 
     def _dual_step(self) -> None:
         moved = self.core.measure(self.evaluated)
         if moved is not None:
             now = (moved.duals, moved.slacks, moved.tolerances, moved.current)
-            self.emit(DualsMoved(self.core.past, self.core.clock, *now))
+            self.emit(DualsMoved(self.core.past_tasks, self.core.progress.clock, *now))
 
     def end(self, task: Task) -> None:
         whole = self._whole or task
         self._whole = None
-        if self.between is not None:
-            self._settle_between(self.between, task.index)
         ended = self.core.end(whole.name, whole.data, self.evaluated, self.samples_seen)
         self._tell(task.index, ended)
         self.promises = ended.promises
         super().end(whole)
-
-    def _settle_between(self, between: Between, task: int) -> None:
-        judged_on = "guards" if self.core.guarded else "stored samples"
-        self.chosen = between.settle(self.model, lambda: self.core.excess(self.evaluated), judged_on)
-        if self.chosen.sentence:
-            self.emit(Warned(task, self.chosen.sentence))
 
     def _tell(self, task: int, ended: Ended) -> None:
         """What the end of a task changed, as events."""
@@ -297,10 +284,10 @@ class PDCL(Rehearsal):
         """Rules that nobody stated go by all limits, those of single tasks included."""
         self.rules |= open_rules({f.name: getattr(self, f.name) for f in fields(self)}, self.core.tolerances)
         self.core.dual = self.rules["dual"]
-        self.core.partition = self.core.filling.partition = self.rules["partition"]
+        self.core.partition = self.rules["partition"]
 
     def vouch_for(self, task: int) -> None:
-        self.core.unseen.append(task)
+        self.core.registry.unseen.append(task)
 
     def move_reference(self, task: int, name: str) -> dict[str, Any]:
         limit = self.core.tolerances.of(task)

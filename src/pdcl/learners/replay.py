@@ -13,9 +13,9 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.lifelong.learner import Learner
-from pdcl.memory.bound import parse_bound, parse_bytes
-from pdcl.memory.columns import column_for
-from pdcl.memory.store import IN_RAM, Memory
+from pdcl.past.bound import parse_bound, parse_bytes
+from pdcl.past.columns import column_for
+from pdcl.past.store import IN_RAM, Memory
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches, in_blocks
 from pdcl.training.learner import EVALUATION_BATCH, Step

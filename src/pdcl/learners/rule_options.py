@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pdcl.core.tolerances import Tolerances, usual_partition
-from pdcl.duality.rules import HOMES, rule
+from pdcl.algorithm.rules import HOMES, rule
+from pdcl.limits.tolerances import Tolerances, usual_partition
 
 # Options that are short for a setting of a rule: dual_lr=.05 is dual="ascent:lr=.05".
 SHORT = {
     "dual_lr": ("dual", "lr"),
     "decay": ("dual", "decay"),
     "gain": ("dual", "gain"),
-    "slack_samples": ("slack", "samples"),
     "alpha": ("partition", "alpha"),
     "current_cap": ("partition", "current_cap"),
     "minimum": ("partition", "minimum"),
@@ -23,9 +22,6 @@ SHORT = {
     "balance": ("selection", "balance"),
     "candidates": ("selection", "candidates"),
     "rescore": ("selection", "rescore"),
-    "drift": ("constrain", "drift"),
-    "soften": ("constrain", "soften"),
-    "drift_tolerance": ("constrain", "drift_tolerance"),
 }
 
 
@@ -38,13 +34,9 @@ def without_short_ones(kind: str, written: str) -> str:
 
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The six rules that a learner's options describe, short ones entered."""
-    usual = {
-        **_usual(Tolerances(options["tolerance"])),
-        "estimator": "dual",
-        "constrain": "loss:drift=0.1,soften=0.6",
-    }
-    found = {kind: rule(kind, usual[kind] if options[kind] is None else options[kind]) for kind in HOMES}
+    """The rules that a learner's options describe, short ones entered."""
+    usual = _usual(Tolerances(options["tolerance"]))
+    found = {kind: rule(kind, usual.get(kind) if options[kind] is None else options[kind]) for kind in HOMES}
     for name, (kind, setting) in SHORT.items():
         if options[name] is not None:
             found[kind] = replace(found[kind], **{setting: options[name]})

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
-from pdcl.duality.selection import select
+from pdcl.algorithm.selection import select
 from pdcl.errors import UsageError
 from pdcl.learners.even_shares import task_rows
 from pdcl.learners.replay import Rehearsal

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pdcl.core.repeats import groups_in
 from pdcl.errors import UsageError
 from pdcl.lifelong.arguments import SHARE, check_arguments, task_name
 from pdcl.lifelong.audit_split import plan_aside
@@ -23,6 +22,7 @@ from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_choice, rolled_back
 from pdcl.lifelong.warning import Aloud, warn_of_broken
+from pdcl.past.repeats import groups_in
 from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Kind
 from pdcl.streams.hashes import as_numbers, data_hashes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.warning import warn_of_broken, warn_of_event
-from pdcl.memory.lent_rows import gather
+from pdcl.past.lent_rows import gather
 from pdcl.promises.table import Promises
 from pdcl.ranks import ALONE, Ranks
 from pdcl.records import checkpoint

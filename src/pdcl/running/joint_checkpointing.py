@@ -6,7 +6,7 @@ import signal
 import time
 
 from pdcl.errors import Interrupted
-from pdcl.memory.lent_rows import all_rows_on_first
+from pdcl.past.lent_rows import all_rows_on_first
 from pdcl.ranks import Ranks
 from pdcl.records import checkpoint
 from pdcl.records.record import Record

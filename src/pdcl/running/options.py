@@ -14,7 +14,7 @@ from typing import Any
 
 from pdcl.errors import UsageError
 from pdcl.learners.catalog import Method
-from pdcl.memory.bound import parse_bound
+from pdcl.past.bound import parse_bound
 from pdcl.running.auto import auto
 from pdcl.running.presets import layers, tables
 from pdcl.streams.task import Stream
@@ -150,7 +150,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(each) for key, each in value.items()}
     from torch import nn
 
-    from pdcl.duality.tolerance import Tolerance, describe
+    from pdcl.limits.tolerance import Tolerance, describe
 
     if isinstance(value, nn.Module):
         return getattr(value, "pdcl_reference", repr(value))

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from pdcl.duality.limits import Limits, as_limits
-from pdcl.duality.tolerance import Written
 from pdcl.learners.catalog import method
 from pdcl.lifelong.learner import Learner
+from pdcl.limits.limits import Limits, as_limits
+from pdcl.limits.tolerance import Written
 from pdcl.networks import eval_mode
 from pdcl.running.options import names, resolve
 from pdcl.running.run import run

@@ -105,7 +105,7 @@ def _part(name: str, shared: Mapping[str, Any], table: Mapping[str, Any], place:
 
 def _with_limits_in_one_line(content: Any, key: str = "") -> Any:
     """The document with every `tolerance` that is a table as its text: tables mean methods elsewhere."""
-    from pdcl.core.tolerances import read_limits
+    from pdcl.limits.tolerances import read_limits
     from pdcl.training.stated import in_one_line
 
     if isinstance(content, Mapping):

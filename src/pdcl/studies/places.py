@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pdcl.core.held_back import allowed
-from pdcl.duality.limits import as_limits
-from pdcl.duality.tolerance import Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.catalog import method
+from pdcl.limits.limits import as_limits
+from pdcl.limits.tolerance import Tolerance, describe
+from pdcl.past.held_back import allowed
 from pdcl.promises.places import Curve, fit
 from pdcl.running.options import resolve
 from pdcl.running.result import Result

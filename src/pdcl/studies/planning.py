@@ -74,8 +74,8 @@ def check_limits(specs: Iterable[RunSpec], streams: Streams) -> None:
 
 def _fits_some_streams_only(tolerance: Any) -> bool:
     """Whether limits name tasks or columns, or are a list; others fit all streams, so none has to be loaded."""
-    from pdcl.core.tolerances import read_limits
-    from pdcl.duality.tolerance import PerTask
+    from pdcl.limits.tolerance import PerTask
+    from pdcl.limits.tolerances import read_limits
 
     limits = read_limits(tolerance)
     return limits is not None and bool(limits.tasks or limits.segments or isinstance(limits.rest, PerTask))

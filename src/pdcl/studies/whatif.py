@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from pdcl.duality.prices import value_bound
+from pdcl.algorithm.prices import value_bound
 from pdcl.errors import UsageError
 from pdcl.records.checkpoint import APART
 from pdcl.records.writing import dumps
@@ -175,7 +175,9 @@ def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
     steps = itertools.count()
 
     def listen(event: Event) -> None:
-        if isinstance(event, DualsMoved) and looks(next(steps), learner.core.pace.dual_steps_of(learner.core.steps)):
+        if isinstance(event, DualsMoved) and looks(
+            next(steps), learner.core.pace.dual_steps_of(learner.core.progress.steps)
+        ):
             on_memory = event.slacks[job.task] + event.tolerances[job.task]
             path.append(Solved(mean_loss(learner, current), event.duals[job.task], on_memory))
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import UsageError
-from pdcl.memory.store import Memory
+from pdcl.past.store import Memory
 from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.task import Spec
 from pdcl.training.batches import seeded

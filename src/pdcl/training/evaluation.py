@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pdcl.core.objective import masked
 from pdcl.networks import eval_mode
+from pdcl.objective import masked
 from pdcl.streams.data import Data, everything
 from pdcl.streams.gathering import collected
 from pdcl.streams.readers import fetched

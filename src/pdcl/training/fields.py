@@ -7,8 +7,8 @@ from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
-from pdcl.core.tolerances import read_limits
 from pdcl.errors import UsageError
+from pdcl.limits.tolerances import read_limits
 
 
 def check_fields(owner: Any) -> None:

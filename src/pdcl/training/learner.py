@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pdcl.core.objective import OBJECTIVES, Objective, outputs_each
-from pdcl.core.repeats import Earlier
 from pdcl.core.report import Report
 from pdcl.errors import Diverged, UsageError
-from pdcl.memory.store import Memory
 from pdcl.networks import eval_mode, has_batch_statistics
 from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
 from pdcl.networks.named import build_named
+from pdcl.objective import OBJECTIVES, Objective, outputs_each
+from pdcl.past.repeats import Earlier
+from pdcl.past.store import Memory
 from pdcl.promises.table import Promises
 from pdcl.streams.data import Data
 from pdcl.streams.task import Spec, Stream, Task

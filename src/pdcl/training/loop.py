@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.core.repeats import Earlier
 from pdcl.errors import Diverged, UsageError
+from pdcl.past.repeats import Earlier
 from pdcl.streams.data import Data
 from pdcl.streams.task import Stream, Task
 from pdcl.training.batches import Joined, batches, epoch_order, in_blocks, seeded

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from pdcl.core.objective import Objective
-from pdcl.core.tolerances import read_limits
-from pdcl.duality.limits import Limits, describe_limits
-from pdcl.duality.tolerance import PerTask
 from pdcl.errors import UsageError
+from pdcl.limits.limits import Limits, describe_limits
+from pdcl.limits.tolerance import PerTask
+from pdcl.limits.tolerances import read_limits
+from pdcl.objective import Objective
 from pdcl.streams.task import Task
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pdcl.core.objective import Objective
 from pdcl.errors import UsageError
+from pdcl.objective import Objective
 
 if TYPE_CHECKING:
     from pdcl.training.learner import Trainable

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
+from pdcl.algorithm.ascent import effective_tolerance
+from pdcl.algorithm.prices import price
 from pdcl.core.report import Report, Trace
-from pdcl.duality.duals import effective_tolerance
-from pdcl.duality.prices import price
 from pdcl.errors import RecordError, UsageError
 from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode

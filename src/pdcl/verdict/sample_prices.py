@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from pdcl.core.held_back import REPLAY
 from pdcl.core.report import Trace
 from pdcl.errors import UsageError
 from pdcl.lifelong.learner import Learner
+from pdcl.past.held_back import REPLAY
 from pdcl.running.result import Result
 from pdcl.streams.task import Stream
 from pdcl.verdict.prices import STEP, brought_back, is_moving, task_names

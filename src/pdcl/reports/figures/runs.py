@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pdcl.duality.partition_rules import Generalization
+from pdcl.algorithm.partition_rules import Generalization
 from pdcl.metrics import interval
 from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.figures.style import COLOURS, HATCHES, SIZE, figure, look, ordered, places, shortened
