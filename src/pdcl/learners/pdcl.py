@@ -22,6 +22,7 @@ from pdcl.core.end_of_task import Ended
 from pdcl.core.primal_dual import PrimalDual
 from pdcl.core.report import Report
 from pdcl.errors import UsageError
+from pdcl.learners.old_options import gone, translated
 from pdcl.learners.replay import Rehearsal
 from pdcl.learners.rule_options import SHORT, open_rules, rules_of, without_short_ones
 from pdcl.limits.limits import Limits
@@ -152,6 +153,14 @@ class PDCL(Rehearsal):
             named["drift"] = DRIFT
         own = [(name, rules[kind], setting) for name, (kind, setting) in SHORT.items()]
         return named | {name: getattr(found, setting) for name, found, setting in own if setting in settings(found)}
+
+    @classmethod
+    def translated(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        return translated(options)
+
+    @classmethod
+    def gone(cls, options: Mapping[str, Any]) -> str | None:
+        return gone(options)
 
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:

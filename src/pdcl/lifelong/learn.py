@@ -64,6 +64,7 @@ def learn(
 ) -> Entry:
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
+    check_can_learn(learner)
     name = task_name(name)
     tolerance = own_limit(tolerance, name)
     check_arguments(test, transform, grow, listener, audit, audit_share, audit_budget)
@@ -100,6 +101,15 @@ def learn(
         before.settle(*[] if aside is None else [aside.writing(learner)])
     warn_of_broken(learner.promises)
     return Entry(learner.lineage.entries[-1])
+
+
+def check_can_learn(learner: Learner) -> None:
+    """Refuse a learner whose saved state used an option that this version has no more."""
+    if learner.learned_with is not None:
+        raise UsageError(
+            f"this model was learned with {learner.learned_with}, which pdcl has no more: it predicts, but can't learn "
+            "on; make a new learner with its network, and adopt what it knows"
+        )
 
 
 def _stated_schedule(learner: Learner, epochs: int | None, batch: int | None) -> dict[str, int]:

@@ -40,6 +40,8 @@ class Learner(Trainable):
         self.lineage = Lineage()
         self.reading = Transform()
         self.backbone_hash: str | None = None
+        # An option of the saved state that this version has no more: the learner predicts, and can't learn on.
+        self.learned_with: str | None = None
         self.between: Between | None = None
         # Which samples of the task at hand were learned before: they can show nothing.
         self.learned_before: Tensor | None = None

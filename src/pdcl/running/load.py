@@ -35,6 +35,7 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         transform = options.pop("transform", None)
         kind = learner or _class(about["learner"])
         found: Learner = kind(**effective(kind, options))
+        found.learned_with = kind.gone(options)
         spec = spec_from_json(about["spec"], transform)
         if isinstance(found.network, nn.Module):
             _complete(found.network, about, state["learner"]["network"])
@@ -84,7 +85,7 @@ def _options(place: Path, about: dict[str, Any], handed: dict[str, Any]) -> dict
 def effective(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Options of an older state as they worked then: without those that had no effect, which a learner refuses now,
     and with the former value of those that it doesn't name yet."""
-    options = {**kind.former, **options}
+    options = {**kind.former, **kind.translated(options)}
     idle = kind.without_effect(options)
     return {name: value for name, value in options.items() if name not in idle}
 

@@ -74,5 +74,10 @@ def _learner(path: Path, config: Any, network: Any) -> tuple[Learner, Schedule]:
     kind = method(config["method"]).load()
     own = {f.name for f in fields(kind) if f.init}
     timing = {f.name for f in fields(Schedule)}
+    if (gone := kind.gone(values)) is not None:
+        raise UsageError(
+            f"{path} was run with {gone}, which this version doesn't have; run it anew, or with version 0.1"
+        )
+    values = kind.translated(values)
     learner: Learner = kind(**effective(kind, {name: value for name, value in values.items() if name in own}))
     return learner, Schedule(**{name: value for name, value in values.items() if name in timing})

@@ -246,6 +246,16 @@ class Trainable(Spread, ABC):
         return {}
 
     @classmethod
+    def translated(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options that an older version saved, in the words of this one."""
+        return dict(options)
+
+    @classmethod
+    def gone(cls, options: Mapping[str, Any]) -> str | None:
+        """The first of these saved options that this version has no more; None: it has all."""
+        return None
+
+    @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
         """Options among these that do nothing beside the others, and why."""
         return {}
