@@ -10,8 +10,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pdcl.algorithm.draws import Estimator as Estimator
+    from pdcl.algorithm.dual_rules import DualRule as DualRule
     from pdcl.algorithm.lagrangian import Lagrangian as Lagrangian
+    from pdcl.algorithm.levers import Lever as Lever
+    from pdcl.algorithm.partition_rules import PartitionRule as PartitionRule
     from pdcl.algorithm.rules import register_rule as register_rule
+    from pdcl.algorithm.selection_rules import SelectionRule as SelectionRule
     from pdcl.core.primal_dual import PrimalDual as PrimalDual
     from pdcl.errors import LearningWarning as LearningWarning
     from pdcl.errors import LimitBroken as LimitBroken
@@ -46,14 +51,18 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Batch": "training.batches",
+    "DualRule": "algorithm.dual_rules",
+    "Estimator": "algorithm.draws",
     "Fixed": "limits.tolerance",
     "Iterated": "streams.iterated",
     "Lagrangian": "algorithm.lagrangian",
     "Learner": "lifelong.learner",
     "LearningWarning": "errors",
+    "Lever": "algorithm.levers",
     "LimitBroken": "errors",
     "Objective": "objective",
     "PDCL": "learners.pdcl",
+    "PartitionRule": "algorithm.partition_rules",
     "PerTask": "limits.tolerance",
     "PrimalDual": "core.primal_dual",
     "Promises": "promises.table",
@@ -61,6 +70,7 @@ _HOMES = {
     "Relative": "limits.tolerance",
     "Rise": "limits.tolerance",
     "Result": "running.result",
+    "SelectionRule": "algorithm.selection_rules",
     "Step": "training.learner",
     "Stream": "streams.task",
     "forget": "verdict.forgetting",
