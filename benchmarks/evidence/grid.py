@@ -58,8 +58,8 @@ class Favouring(pdcl.PDCL):
         super().begin(task, steps)
         core = self.core
         if self.favoured < core.past:
-            core.duals.values[0, self.favoured] = (self.times - 1) * base_weight(core.base, core.base_most, core.past)
-            core._price()
+            core.algorithm.duals.values[0, self.favoured] = (self.times - 1) * base_weight(core.base, core.base_most, core.past)
+            core.algorithm.weigh()
 
 
 def main() -> None:

@@ -9,9 +9,8 @@ from pdcl.core.report import Report, Trace
 SETTINGS = [
     {},
     {"level": "sample", "selection": "dual", "slack_samples": 5},
-    {"slack": "ema:smoothing=.5,samples=5", "gain": 0.3, "estimator": "dual"},
-    {"slack": "batch", "estimator": None, "constrain": "both"},
-    {"warm": True, "constrain": "drift", "estimator": "stratified"},
+    {"slack_samples": 5, "gain": 0.3, "estimator": "dual"},
+    {"warm": True, "drift": 0.5, "estimator": "dual"},
 ]
 
 
@@ -28,8 +27,10 @@ def taken(learner, stream, steps, first=0):
 
 def digest(learner):
     core = learner.core
-    parts = [learner.model.weight.flatten(), core.duals.values.flatten(), core.duals.state.flatten(), core.shadow]
-    return torch.cat([part.detach().double() for part in parts]), core.current_dual, core.recent, core.clock
+    duals, progress = core.algorithm.duals, core.progress
+    parts = [learner.model.weight.flatten(), duals.values, duals.state.flatten(), progress.shadow]
+    numbers = torch.cat([part.detach().double() for part in parts])
+    return numbers, progress.current_dual, progress.recent, progress.clock
 
 
 @pytest.mark.parametrize("options", SETTINGS)
@@ -73,9 +74,9 @@ def test_a_core_taken_over_between_tasks_starts_the_next_one_the_same(constant):
     other.load_state_dict(state)
     for learner in (one, other):
         learner.begin(stream.tasks[1], 1)
-    assert torch.equal(one.core.duals.values, other.core.duals.values)
-    assert one.core.duals.values.max() > 0
-    assert torch.equal(one.core.duals.tolerances, other.core.duals.tolerances)
+    assert torch.equal(one.core.algorithm.duals.values, other.core.algorithm.duals.values)
+    assert one.core.algorithm.duals.values.max() > 0
+    assert torch.equal(one.core.algorithm.duals.limits, other.core.algorithm.duals.limits)
     assert other.core.tolerances.of(1).factor == 3.0
     assert other.core.report().duals == one.core.report().duals
 
@@ -102,7 +103,6 @@ def test_a_report_says_what_makes_a_dual_no_price(constant, level):
     assert made.by_learner(drift=0.3, level=level).learner.report().no_price == (
         "0.3 × the drift of outputs stands beside the loss under it"
     )
-    assert made.by_learner(constrain="both", level=level).learner.report().prices_drift
     assert made.by_learner(level=level).learner.report().trace.tolerances == [0.5]
 
 
@@ -110,7 +110,7 @@ def test_loosening_moves_one_tolerance_for_the_next_task(constant):
     learner, stream = constant([[1.0], [2.0]], [5.0], tolerance=0.5).prepared()
     learner.core.tolerances.loosen(1, 0.25)
     learner.begin(stream.tasks[-1], 1)
-    assert learner.core.duals.tolerances.tolist() == [[0.5, 0.75]]
+    assert learner.core.algorithm.duals.limits.tolist() == [0.5, 0.75]
 
 
 def test_duals_of_an_older_state_load_with_their_integral_and_unknown_slacks():
@@ -138,4 +138,4 @@ def test_a_core_that_has_seen_nothing_replays_nothing_and_can_be_saved():
     assert (core.report().duals, core.report().tolerances, core.report().trace) == ([], [], Trace())
     other = PrimalDual(5)
     other.load_state_dict(core.state_dict())
-    assert other.norm == core.norm == 0
+    assert other.norm == core.algorithm.norm == 0

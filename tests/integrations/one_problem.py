@@ -86,7 +86,7 @@ def by_hand() -> tuple[pdcl.PrimalDual, list[list[float]]]:
                 optimiser.zero_grad()
                 (terms.mean() if weights is None else (weights * terms).sum()).backward()
                 optimiser.step()
-                primal_dual.observe(index, terms.detach(), len(y), drawn)
+                primal_dual.observe(index, terms.detach(), len(y))
                 if primal_dual.due():
                     primal_dual.measure(forward)
         duals.append(primal_dual.end(f"task {number}", data, forward, seen).duals)

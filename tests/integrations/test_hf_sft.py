@@ -69,8 +69,8 @@ def test_losses_of_the_fused_head_are_those_of_the_logits(tmp_path):
 
 def test_a_limit_is_pursued_and_judged(tmp_path):
     trainer = trained(tmp_path, {"alphabet": (texts(60, 1), "0.5x")}, {"dual_steps": 4})
-    assert [float(step) for step in trainer.constraints.core.history] == sorted(
-        map(float, trainer.constraints.core.history)
+    assert [float(step) for step in trainer.constraints.core.progress.history] == sorted(
+        map(float, trainer.constraints.core.progress.history)
     )
-    assert float(trainer.constraints.core.history[-1]) > 0
+    assert float(trainer.constraints.core.progress.history[-1]) > 0
     assert trainer.promises[0].samples == 6

@@ -59,14 +59,14 @@ def test_what_is_replayed_estimates_the_weighted_losses_without_bias(level, cons
     Loop(learner, replaced(stream, 2), Schedule(1, 10)).run()
     learner.begin(stream.tasks[2], 10)
     random = torch.Generator().manual_seed(3)
-    learner.core.duals.values = torch.rand(learner.core.duals.values.shape, generator=random, dtype=torch.float64) * 2
-    learner.core._price()
+    learner.core.algorithm.duals.values = torch.rand(learner.core.algorithm.duals.values.shape, generator=random, dtype=torch.float64) * 2
+    learner.core.algorithm.weigh()
     with torch.no_grad():
         values = learner.core.constrained(learner.outputs(learner.held["x"]), torch.arange(len(learner.held))).double()
     values = values * torch.linspace(1, 5, values.shape[1])
     constraint = torch.arange(len(learner.held)) if level == "sample" else learner.core.task_of
     exact = float(
-        (learner.core.duals.values[:, constraint] * values / learner.core.tasks.counts[learner.core.task_of]).sum()
+        (learner.core.algorithm.duals.values[:, constraint] * values / learner.core.algorithm.constraints.tasks.counts[learner.core.task_of]).sum()
     )
     found = []
     for _ in range(1500):
@@ -121,7 +121,7 @@ def test_duals_stay_with_their_samples_when_memory_is_refilled():
 
     def note(loop):
         if loop.position.task == 2 and loop.position != Position(2):
-            each = learner.core.duals.values.sum(0)
+            each = learner.core.algorithm.duals.values.sum(0)
             seen.update(zip(learner.held["id"].tolist(), each.tolist(), strict=True))
 
     loop.keep = note
@@ -173,7 +173,7 @@ def test_an_unlucky_last_step_does_not_loosen_a_relative_tolerance():
 
     def spoil(loop):
         if loop.position == Position(0, 7, 6):
-            steady.append(learner.core.recent)
+            steady.append(learner.core.progress.recent)
             with torch.no_grad():
                 learner.model.head.weight.mul_(-3)
 
@@ -324,8 +324,8 @@ def test_what_if_moves_every_constraint_of_a_task_by_as_much_as_it_says(level):
     """The price line is −λγ: a sample's ε_i = 1.1 ε_k must move by γ, not by 1.1 γ."""
     learner, _, _ = learned(synthetic(tasks=2), level=level)
     learner.core.begin(60, 10)
-    before = learner.core.duals.tolerances.clone()
+    before = learner.core.algorithm.duals.limits.clone()
     learner.core.tolerances.loosen(1, 0.05)
     learner.core.begin(60, 10)
-    moved = learner.core.duals.tolerances - before
+    moved = learner.core.algorithm.duals.limits - before
     assert moved[0].tolist() == pytest.approx([0.05 * (k == 1) for k in learner.core.sets.tasks.tolist()])

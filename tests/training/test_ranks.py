@@ -138,7 +138,7 @@ def test_the_mean_over_ranks_of_local_losses_is_the_global_estimate() -> None:
     drawn = Drawn(slots, torch.rand(1, m, generator=random))
     now, replayed = torch.rand(n, generator=random), torch.rand(m, generator=random)
     core = PrimalDual(10)
-    core.norm = 1.7
+    core.algorithm.norm = 1.7
     whole = core.weights(n, drawn)
     assert whole is not None
     expected = float((whole * torch.cat([now, replayed])).sum())

@@ -152,10 +152,10 @@ def test_guards_steer_in_place_of_stored_samples() -> None:
     learner = taught(tasks=2)
     learner.core.begin(10, 10)
     guards = (learner.held["role"] == GUARD).nonzero().flatten()
-    assert learner.core.looks.members.sort().values.tolist() == guards.tolist()
+    assert learner.core.algorithm.constraints.looks.members.sort().values.tolist() == guards.tolist()
     free = taught(tasks=2, guard=0)
     free.core.begin(10, 10)
-    assert free.core.looks is free.core.tasks
+    assert free.core.algorithm.constraints.looks is free.core.algorithm.constraints.tasks
 
 
 def test_survivors_of_grouped_witnesses_are_a_random_choice_of_groups() -> None:
@@ -188,7 +188,7 @@ def test_rows_say_how_many_errors_went_to_classes_that_came_later() -> None:
     learner = pdcl.PDCL("mlp:16", memory=400, tolerance="+5pt", guard=4, witness=20, base=0.0, dual="frozen")
     learner.prepare(stream.spec)
     Loop(learner, stream, Schedule(3, 20)).run()
-    held, first, parts = learner.held, learner.core.witnesses.first_seen, []
+    held, first, parts = learner.held, learner.core.registry.first_seen, []
     assert learner.promises is not None
     for k, row in enumerate(learner.promises.rows[:-1]):
         own = (held["role"] == WITNESS) & (held["task"] == k)

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from pdcl.algorithm.draws import Pool, Uniformly, invert
-from pdcl.duality import cumulate, draw_by_dual, draw_samples_by_dual, draw_stratified
+from pdcl.algorithm.draws import draw_weightless, invert
+from pdcl.duality import cumulate, draw_by_dual, draw_samples_by_dual
 
 DUALS = torch.tensor([0.0, 2.0, 0.5, 3.0, 1.0, 0.1])
 COUNTS = torch.tensor([4, 3, 7, 0, 1, 5])
@@ -18,8 +18,6 @@ LOSSES = torch.rand(20, generator=torch.Generator().manual_seed(8), dtype=torch.
 
 DRAWS = {
     "by dual": lambda m, g: draw_by_dual(cumulate(DUALS, COUNTS), OFFSETS, COUNTS, m, g),
-    "uniform": lambda m, g: Uniformly().draw(Pool(DUALS.double(), torch.arange(20), OFFSETS, COUNTS), m, g),
-    "stratified": lambda m, g: draw_stratified(DUALS, OFFSETS, COUNTS, m, g),
     "samples by dual": lambda m, g: draw_samples_by_dual(cumulate(SAMPLE_MASSES), m, g),
 }
 
@@ -48,7 +46,7 @@ def test_every_draw_is_unbiased_for_any_batch_size(name, m):
     assert abs(z.item()) < 5
 
 
-@pytest.mark.parametrize("name", ["by dual", "stratified", "samples by dual"])
+@pytest.mark.parametrize("name", DRAWS)
 def test_nothing_without_a_dual_is_replayed(name):
     slots, weights = DRAWS[name](3000, torch.Generator().manual_seed(0))
     mass = SAMPLE_MASSES[slots] if name == "samples by dual" else DUALS[TASKS[slots]]
@@ -63,23 +61,13 @@ def test_by_dual_all_weights_are_equal():
     assert weights.tolist() == pytest.approx([3.6 / 8] * 8)
 
 
-@pytest.mark.parametrize("m", [4, 5, 7, 8, 10])
-def test_stratified_spreads_evenly_and_gives_each_task_its_dual(m):
-    for seed in range(50):
-        slots, weights = DRAWS["stratified"](m, torch.Generator().manual_seed(seed))
-        times = torch.bincount(TASKS[slots], minlength=6)
-        assert times[[1, 2, 4, 5]].sum() == m
-        assert times[[1, 2, 4, 5]].max() - times[[1, 2, 4, 5]].min() <= 1
-        given = torch.zeros(6).index_add(0, TASKS[slots], weights)
-        assert given.tolist() == pytest.approx([0, 2.0, 0.5, 0, 1.0, 0.1])
-
-
-def test_a_uniform_draw_keeps_samples_of_weight_zero():
-    """Networks with batch statistics replay them for the statistics alone."""
-    pool = Pool(torch.zeros(6).double(), torch.arange(20), OFFSETS, COUNTS)
-    slots, weights = Uniformly().draw(pool, 500, torch.Generator())
-    assert len(slots.unique()) == 20
+def test_a_draw_without_weight_shows_every_sample_once_in_a_while():
+    """Networks with batch statistics replay them for the statistics alone. A sample in two sets counts once."""
+    slots, weights = draw_weightless(torch.tensor([7, 2, 5, 2]), 3000, torch.Generator().manual_seed(0))
     assert (weights == 0).all()
+    times = torch.bincount(slots)[[2, 5, 7]]
+    assert int(times.sum()) == 3000
+    assert (times - 1000).abs().max() < 130, "five standard deviations"
 
 
 EMPTY = torch.tensor([], dtype=torch.long)
@@ -91,10 +79,8 @@ EMPTY = torch.tensor([], dtype=torch.long)
         lambda g: draw_by_dual(cumulate(torch.zeros(6), COUNTS), OFFSETS, COUNTS, 5, g),
         lambda g: draw_by_dual(cumulate(torch.tensor([0, 0, 0, 2.0, 0, 0]), COUNTS), OFFSETS, COUNTS, 5, g),
         lambda g: draw_by_dual(cumulate(EMPTY), EMPTY, EMPTY, 5, g),
-        lambda g: draw_stratified(torch.zeros(6), OFFSETS, COUNTS, 5, g),
         lambda g: draw_samples_by_dual(cumulate(torch.zeros(20)), 5, g),
         lambda g: DRAWS["by dual"](0, g),
-        lambda g: DRAWS["stratified"](0, g),
     ],
 )
 def test_without_duals_or_samples_there_is_nothing_to_replay(draw):
