@@ -18,7 +18,7 @@ from pdcl.core.pace import Pace
 from pdcl.core.promising import Witnesses
 from pdcl.core.recorded import recorded_in, softened
 from pdcl.core.segments import Segments
-from pdcl.core.slacks import Gauge, Read, spread
+from pdcl.core.slacks import Gauge, Read
 from pdcl.core.tolerances import Tolerances, usual_partition
 from pdcl.duality.estimators import Pool, Uniformly
 from pdcl.duality.lagrangian import base_weight
@@ -318,7 +318,7 @@ class Alternation:
                 rows[0] = self.compared(outputs, self.memory.read("y", slots), self.in_error[owners])
             return rows.double().cpu()
 
-        return read if self.forward_shares else spread(read, self.memory, self.ranks)
+        return read if self.forward_shares else self.ranks.spread(read)
 
     def _outputs_of(self, slots: Tensor, forward: Forward) -> Tensor:
         if self.in_order and slots is self.tasks.members:

@@ -16,7 +16,7 @@ class Drawn:
     slots: Tensor
     weights: Tensor
 
-    def part_of(self, ranks: Ranks, held: Tensor | None = None) -> Drawn:
-        """What this rank computes of the draw, with the weights of the whole. held: the inputs it has, if not all."""
-        mine = ranks.part(len(self.slots), backwards=True) if held is None else held
+    def part_of(self, ranks: Ranks) -> Drawn:
+        """What this rank computes of the draw, with the weights of the whole."""
+        mine = ranks.part(len(self.slots), backwards=True)
         return Drawn(self.slots[mine], self.weights[:, mine])

@@ -20,7 +20,6 @@ from pdcl.duality.partition_rules import PartitionRule
 from pdcl.duality.selection_rules import SelectionRule
 from pdcl.memory.file_rows import fetched
 from pdcl.memory.store import Memory
-from pdcl.trees import take
 
 LOOK_AT = 512
 SHOWN = 32
@@ -160,7 +159,6 @@ class Filling:
         chosen, shadows = chosen_positions(self.selection, trained, division.counts[-1], past.score, generator)
         if len(self.memory):
             self.memory["dual"].copy_(past.duals)
-        self.memory.expect(len(kept) + len(stay) + len(chosen) + new)
         rows = self._rows(task, data, aside, chosen, shadows, forward, first_id, steady)
         self.memory.replace(torch.cat([kept, stay]), **rows)
         return self._replayed(task + 1), division.note
@@ -206,14 +204,9 @@ class Filling:
         empty = torch.zeros(0, dtype=torch.long)
         guards, witnesses = (empty, empty) if aside is None else (aside.guards, aside.witnesses)
         positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
-        share = self.memory.share_of(positions + first_id)
-        x, y = self._fetched(data, share.own(positions))
+        x, y = fetched(self.memory, data.fetch, positions)
         outputs = forward(x)
         y = y.to(self.place)
-        reference = share.whole(self.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady)
-        wrong = share.whole(self.wrong(outputs, y))
-        if share.mine is not None:
-            y = take(data.targets, positions).to(self.place)
         sizes = torch.tensor([len(chosen), len(guards), len(witnesses)])
         roles = torch.tensor([REPLAY, GUARD, WITNESS], dtype=torch.uint8)
         rows = {
@@ -222,9 +215,9 @@ class Filling:
             "task": torch.full((len(positions),), task),
             "id": positions + first_id,
             "dual": torch.cat([shadows, torch.zeros(len(positions) - len(chosen))]),
-            "reference": reference,
+            "reference": self.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady,
             "role": torch.repeat_interleave(roles, sizes),
-            "wrong": wrong,
+            "wrong": self.wrong(outputs, y),
         }
         if GROUP in self.memory.columns:
             groups = _groups_of(data)
@@ -232,14 +225,8 @@ class Filling:
         if CODES in self.memory.columns:
             rows[CODES] = self.segments.encode(getattr(data, "columns", {}), positions)
         if self.records_outputs:
-            rows["outputs"] = share.whole(outputs.movedim(0, -1)).movedim(-1, 0)
+            rows["outputs"] = outputs
         return rows
-
-    def _fetched(self, data: Source, positions: Tensor) -> tuple[Any, Tensor]:
-        """What this rank stores of a task; data that is read by sample can't be asked for none."""
-        if len(positions) or not self.memory.shards:
-            return fetched(self.memory, data.fetch, positions)
-        return self.memory.read("x", positions), take(data.targets, positions)
 
     def references(self, tasks: int, in_error: list[bool]) -> list[float]:
         """What each task had when it was learned, on the samples that steer for it: its guards, else the replayed."""

@@ -218,10 +218,9 @@ class PrimalDual(Alternation):
         """By how much every task and segment is over its limit on the samples that steer; NaN where it has none."""
         if not self.past:
             return torch.zeros(0)
-        share = self.memory.share(self.looks.members)
-        slots, owners = share.own(self.looks.members), share.own(self.looks.owners)
+        slots, owners = self.looks.members, self.looks.owners
         outputs = self._outputs_of(slots, forward)
-        values = share.whole(self.compared(outputs, self.memory.read("y", slots), self.in_error[owners]))
+        values = self.compared(outputs, self.memory.read("y", slots), self.in_error[owners])
         limits = torch.tensor([*self.tolerances.values, *self._segment_limits()], dtype=torch.float64)
         return self.looks.means(values.double().cpu()[None])[0] - limits
 
@@ -310,14 +309,12 @@ class PrimalDual(Alternation):
     def rebase(self, task: int, forward: Forward) -> ToleranceChange:
         """Let what the stored samples of a task give now be what its limit compares with, and set ε_k anew."""
         slots = (self.memory["task"].cpu() == task).nonzero().flatten()
-        share = self.memory.share(slots)
         with torch.no_grad():
-            own = share.own(slots)
-            outputs, y = forward(self.memory.read("x", own)), self.memory.read("y", own)
+            outputs, y = forward(self.memory.read("x", slots)), self.memory.read("y", slots)
             now = {"reference": self.goal.loss(outputs, y).float(), "wrong": self.filling.wrong(outputs, y)}
         place = self.memory["reference"].device
         for name, values in now.items():
-            self.memory[name][slots.to(place)] = share.whole(values).to(place)
+            self.memory[name][slots.to(place)] = values.to(place)
         in_error = [self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))]
         reached = self.filling.references(len(self.tolerances), in_error)[task]
         limit, old = self.tolerances.of(task), self.tolerances.values[task]

@@ -144,18 +144,16 @@ class Witnesses:
     def _look(self, filling: Filling, forward: Callable[[Any], Tensor]) -> Seen:
         memory = filling.memory
         slots = (memory["role"].cpu() >= GUARD).nonzero().flatten()
-        share, targets = memory.share(slots), memory.read("y", slots)
+        targets = memory.read("y", slots)
         now: dict[str, Tensor] = {"loss": torch.zeros(0), "error": torch.zeros(0)}
         forgotten = None
         if len(slots):
-            own = share.own(slots)
-            outputs, y = forward(memory.read("x", own)), memory.read("y", own)
-            now = {"loss": filling.goal.loss(outputs, y).cpu(), "error": filling.wrong(outputs, y).cpu()}
-            now = {unit: share.whole(values) for unit, values in now.items()}
+            outputs = forward(memory.read("x", slots))
+            now = {"loss": filling.goal.loss(outputs, targets).cpu(), "error": filling.wrong(outputs, targets).cpu()}
         then = {"loss": memory.read("reference", slots).cpu(), "error": memory.read("wrong", slots).cpu()}
         tasks = memory.read("task", slots).cpu()
         if len(slots) and are_classes(targets):
-            said = share.whole(outputs.argmax(1).cpu())
+            said = outputs.argmax(1).cpu()
             lost = (said != targets.cpu()) & ~(then["error"] > 0.5)
             later = self._first_tasks(said) > tasks
             forgotten = torch.stack([lost & ~later, lost & later])

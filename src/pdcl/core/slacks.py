@@ -13,8 +13,6 @@ from pdcl.core.sets import Sets
 from pdcl.duality.lagrangian import task_means
 from pdcl.duality.slack_rules import SlackRule, smoothing_weights
 from pdcl.errors import Diverged
-from pdcl.memory.store import Memory
-from pdcl.ranks import Ranks
 
 # Values compared with ε, [Q, slots], of stored samples, each for one of the sets it is in: in the unit of that limit.
 Read = Callable[[Tensor, Tensor], Tensor]
@@ -110,15 +108,3 @@ class Gauge:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.smooth = state["smooth"]
         self.offered = [(slots, values) for slots, values in state["offered"]]
-
-
-def spread(read: Read, memory: Memory, ranks: Ranks) -> Read:
-    """`read`, of which each rank does a part: that whose inputs it holds, or any where all hold all."""
-    if not memory.shards:
-        return ranks.spread(read)
-
-    def shared(slots: Tensor, owners: Tensor) -> Tensor:
-        share = memory.share(slots)
-        return share.whole(read(share.own(slots), share.own(owners)))
-
-    return shared

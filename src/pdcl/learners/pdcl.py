@@ -124,7 +124,6 @@ class PDCL(Rehearsal):
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
     chooses_between: ClassVar[bool] = True
     data_parallel: ClassVar[bool] = True
-    divides_memory: ClassVar[bool] = True
     former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0, "soften": 0.0}
 
     def __post_init__(self) -> None:
@@ -237,7 +236,7 @@ class PDCL(Rehearsal):
         core, n = self.core, len(batch)
         drawn = core.draw(self.portion(batch))
         if drawn is not None and not self.peers.alone:
-            drawn = drawn.part_of(self.peers, self.held.share(drawn.slots).mine)
+            drawn = drawn.part_of(self.peers)
         x = batch.x if drawn is None else cat([batch.x, self.held.read("x", drawn.slots)])
         terms = core.terms(self.outputs(x), batch.y, drawn)
         self.descend(terms, core.weights(n, drawn, batch.total))
