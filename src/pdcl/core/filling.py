@@ -68,7 +68,7 @@ class View:
 class Filling:
     """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then);
     outputs, where drift is constrained; codes, where segments have limits; group, where samples that are held back have
-    one. guard, witness: samples a task sets aside; None: as usual. choosing: a state is chosen by guards."""
+    one. guard, witness: samples a task sets aside; None: as usual."""
 
     memory: Memory
     goal: Objective
@@ -79,7 +79,6 @@ class Filling:
     guard: int | None
     witness: int | None
     segments: Segments
-    choosing: bool = False
 
     def allocate(self, data: Source, forward: Forward) -> None:
         """Reserve memory before partitioning it: a bound in bytes is a number of samples only now."""
@@ -109,9 +108,7 @@ class Filling:
     def wanted(self, data: Source, limited: bool) -> Counts:
         """How many guards and witnesses each task may have, the new one with these data included."""
         held = int(self.memory["task"].max()) + 1 if len(self.memory) else 0
-        choosing = self.choosing or (held > 0 and bool((self.memory["role"] == GUARD).any()))
-        classes = self._classes(data)
-        return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1, choosing, classes)
+        return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1, self._classes(data))
 
     def _classes(self, data: Source) -> int:
         """How many there are in memory and in these data; 0 where targets are something else."""

@@ -20,7 +20,6 @@ USUAL_SHARE, LARGEST_SHARE = 1 / 8, 1 / 2
 MOST = 400
 # Fewer can't tell even a collapse from luck, and where classes have few places each is dear: worth more replayed.
 WITNESSES_FROM, PLACES_A_CLASS, LEAST_WITNESSES = 200, 10, 5
-GUARDS_FROM = 1000
 
 
 @dataclass(frozen=True)
@@ -41,27 +40,23 @@ class Counts:
 
 
 def allowed(
-    guard: int | None, witness: int | None, limited: bool, capacity: int, tasks: int, choosing: bool = False,
-    classes: int = 0,
-) -> Counts:  # fmt: skip
+    guard: int | None, witness: int | None, limited: bool, capacity: int, tasks: int, classes: int = 0
+) -> Counts:
     """How many guards and witnesses each of so many tasks may have in memory.
 
-    As stated, as long as all of them fit into half of memory. Where nothing is stated (None) and there is a limit to
-    judge, an eighth of memory is divided evenly, from 200 places and ten for each class on, and while each task has at
-    least five. Guards only where a state is chosen by them (`choosing`), from 1000 places on: duals that they steered
-    kept no limit better, and cost the new task points.
+    As stated, as long as all of them fit into half of memory. Where no number of witnesses is stated (None) and there
+    is a limit to judge, an eighth of memory is divided evenly, from 200 places and ten for each class on, and while
+    each task has at least five. No guards unless they are asked for: duals that they steered kept no limit better, and
+    cost the new task points.
     """
-    usual_guard = limited and choosing and capacity >= GUARDS_FROM
+    guard = guard or 0
     usual_witness = limited and capacity >= max(WITNESSES_FROM, PLACES_A_CLASS * classes)
-    uses = [usual_guard if guard is None else guard > 0, usual_witness if witness is None else witness > 0]
-    kinds = max(1, sum(uses)) * max(1, tasks)
-    usual, most = min(MOST, int(USUAL_SHARE * capacity) // kinds), int(LARGEST_SHARE * capacity) // kinds
-    usuals = (usual, usual if usual >= LEAST_WITNESSES else 0)
-    found = [
-        own * used if stated is None else min(stated, most)
-        for stated, used, own in zip((guard, witness), uses, usuals, strict=True)
-    ]
-    return Counts(*found)
+    kinds = (guard > 0) + (usual_witness if witness is None else witness > 0)
+    sets = max(1, kinds) * max(1, tasks)
+    usual, most = min(MOST, int(USUAL_SHARE * capacity) // sets), int(LARGEST_SHARE * capacity) // sets
+    if witness is None:
+        witness = usual if usual_witness and usual >= LEAST_WITNESSES else 0
+    return Counts(min(guard, most), min(witness, most))
 
 
 def hold_back(

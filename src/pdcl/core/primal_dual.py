@@ -23,7 +23,6 @@ from torch import Tensor
 
 from pdcl.core.alternation import Alternation
 from pdcl.core.filling import Forward, Past, Reached, View
-from pdcl.core.held_back import GUARD
 from pdcl.core.objective import Objective
 from pdcl.core.refill import Source
 from pdcl.core.report import Report, Trace
@@ -205,24 +204,6 @@ class PrimalDual(Alternation):
         limits = [*self.tolerances.now(self.past), *self._segment_limits()]
         names = [*map(self.tolerances.name, range(self.past)), *self.segments.names]
         return [OutOfReach(k, names[k], float(duals[k]), float(slack[k]), limits[k]) for k in found]
-
-    # Limits, as they stand.
-
-    @property
-    def guarded(self) -> bool:
-        """Whether guards alone steer: every past task has some."""
-        return self.past > 0 and bool((self.memory["role"].cpu()[self.looks.members] == GUARD).all())
-
-    @torch.no_grad()
-    def excess(self, forward: Forward) -> Tensor:
-        """By how much every task and segment is over its limit on the samples that steer; NaN where it has none."""
-        if not self.past:
-            return torch.zeros(0)
-        slots, owners = self.looks.members, self.looks.owners
-        outputs = self._outputs_of(slots, forward)
-        values = self.compared(outputs, self.memory.read("y", slots), self.in_error[owners])
-        limits = torch.tensor([*self.tolerances.values, *self._segment_limits()], dtype=torch.float64)
-        return self.looks.means(values.double().cpu()[None])[0] - limits
 
     # Report and state.
 

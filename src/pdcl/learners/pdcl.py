@@ -28,7 +28,6 @@ from pdcl.duality.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.errors import UsageError
 from pdcl.learners.replay import Rehearsal
 from pdcl.learners.rule_options import SHORT, open_rules, rules_of, without_short_ones
-from pdcl.lifelong.feasible import Between
 from pdcl.memory.store import Memory
 from pdcl.ranks import Ranks
 from pdcl.streams.task import Spec, Task
@@ -51,8 +50,8 @@ class PDCL(Rehearsal):
     base: b, the weight of every past task before its dual (0: the paper's problem)
     base_most: the most that these come to, in weights of the new task: b = min(base, base_most / past tasks);
         None: no bound
-    guard: samples of each task that are stored, held back from training, and steer its dual (none; with
-        on_violation="feasible", from 1000 places on, a sixteenth of memory for all tasks together)
+    guard: samples of each task that are stored, held back from training, and steer its dual (if nothing
+        is said, none)
     witness: the same, by which its limit is judged (where one is stated, from 200 places and ten for each class on:
         an eighth of memory or, with guards, a sixteenth, while that is five a task)
     level: a dual per past task, or per stored sample
@@ -122,7 +121,6 @@ class PDCL(Rehearsal):
     drift_tolerance: float | None = None
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
-    chooses_between: ClassVar[bool] = True
     data_parallel: ClassVar[bool] = True
     former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0, "soften": 0.0}
 
@@ -210,7 +208,6 @@ class PDCL(Rehearsal):
 
     def hold_back(self, task: Task) -> Task:
         self._whole = task
-        self.core.filling.choosing = self.between is not None
         data = task.data
         generator = seeded(self.seed, task.index, 3)
         trained = self.core.hold_back(data, generator, self.evaluated, data.groups, self._known(task))
@@ -255,18 +252,10 @@ class PDCL(Rehearsal):
     def end(self, task: Task) -> None:
         whole = self._whole or task
         self._whole = None
-        if self.between is not None:
-            self._settle_between(self.between, task.index)
         ended = self.core.end(whole.name, whole.data, self.evaluated, self.samples_seen)
         self._tell(task.index, ended)
         self.promises = ended.promises
         super().end(whole)
-
-    def _settle_between(self, between: Between, task: int) -> None:
-        judged_on = "guards" if self.core.guarded else "stored samples"
-        self.chosen = between.settle(self.model, lambda: self.core.excess(self.evaluated), judged_on)
-        if self.chosen.sentence:
-            self.emit(Warned(task, self.chosen.sentence))
 
     def _tell(self, task: int, ended: Ended) -> None:
         """What the end of a task changed, as events."""
