@@ -1,6 +1,6 @@
-"""How far one step walks: calls, files and depth of our own code, for a plain step, a dual step and `learn` to its first.
+"""How far one step walks: calls, files and depth of our own code; for a plain step, a dual step, and `learn`.
 
-    python benchmarks/walk.py
+python benchmarks/walk.py
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ class Favouring(pdcl.PDCL):
         super().begin(task, steps)
         core = self.core
         if self.favoured < core.past:
-            core.algorithm.duals.values[0, self.favoured] = (self.times - 1) * base_weight(core.base, core.base_most, core.past)
+            core.algorithm.duals.values[0, self.favoured] = (self.times - 1) * base_weight(
+                core.base, core.base_most, core.past
+            )
             core.algorithm.weigh()
 
 

@@ -64,12 +64,12 @@ class Ranks:
     def largest(self, number: int) -> int:
         return number if self.alone else int(self._reduced(torch.tensor(number), dist.ReduceOp.MAX))
 
-    def whole(self, values: Tensor, total: int, mine: Tensor | None = None) -> Tensor:
-        """All `total` values along the last dimension, of which this rank has its `part`, or those of the mask."""
+    def whole(self, values: Tensor, total: int) -> Tensor:
+        """All `total` values along the last dimension, of which this rank has its `part`."""
         if self.alone:
             return values
         found = values.new_zeros(*values.shape[:-1], total)
-        found[..., self.part(total) if mine is None else mine] = values
+        found[..., self.part(total)] = values
         return self.sum(found)
 
     def spread(self, look: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -107,22 +107,6 @@ class Ranks:
                 "and resume from the last checkpoint"
             )
 
-    def told(self, numbers: Tensor) -> Tensor:
-        """What rank 0 calls this with; other ranks say with theirs what comes, by shape and dtype."""
-        found = _sendable(numbers.detach().clone())
-        dist.broadcast(found, 0)
-        return found.to(numbers.device)
-
-    def give(self, rows: Tensor) -> None:
-        """Send rows to rank 0, which must `take` them."""
-        dist.send(_sendable(_as_bytes(rows)), 0)
-
-    def take(self, rank: int, like: Tensor) -> Tensor:
-        """The rows that `rank` gives to this one: as many as `like` has, to the bit."""
-        found = _sendable(_as_bytes(like).clone())
-        dist.recv(found, rank)
-        return found.to(like.device).view(like.dtype).view(like.shape)
-
     def _reduced(self, value: Tensor, operation: dist.ReduceOp.RedOpType) -> Tensor:
         found = _sendable(value.detach().clone())
         dist.all_reduce(found, operation)
@@ -132,11 +116,6 @@ class Ranks:
 def _sendable(value: Tensor) -> Tensor:
     """The value where the ranks' backend can send it."""
     return value.cuda() if dist.get_backend() == "nccl" else value
-
-
-def _as_bytes(rows: Tensor) -> Tensor:
-    """As bytes: not every backend knows every dtype."""
-    return rows.detach().contiguous().flatten().view(torch.uint8)
 
 
 ALONE = Ranks()

@@ -78,7 +78,9 @@ def test_a_sample_weighs_its_base_its_tasks_dual_and_those_of_all_its_segments(p
     core.algorithm.duals.values[:] = torch.tensor([1.0, 0.0, 3.0, 5.0, 2.0], dtype=DOUBLE)
     core.algorithm.weigh()
     order = core.memory["id"].argsort()
-    assert weight_by_slot(core)[order].tolist() == pytest.approx([1.5 / 2 + 1, 1.5 / 2, 0.5 / 3 + 1 + 2, 0.5 / 3 + 1, 0.5 / 3])
+    assert weight_by_slot(core)[order].tolist() == pytest.approx(
+        [1.5 / 2 + 1, 1.5 / 2, 0.5 / 3 + 1 + 2, 0.5 / 3 + 1, 0.5 / 3]
+    )
     assert core.algorithm.norm == pytest.approx(1.5 + 0.5 + 3 + 5 + 2)
     assert core.algorithm.duals.limits.isnan().tolist() == [False, True, False, True, False], "nothing is blue yet"
 

@@ -59,14 +59,20 @@ def test_what_is_replayed_estimates_the_weighted_losses_without_bias(level, cons
     Loop(learner, replaced(stream, 2), Schedule(1, 10)).run()
     learner.begin(stream.tasks[2], 10)
     random = torch.Generator().manual_seed(3)
-    learner.core.algorithm.duals.values = torch.rand(learner.core.algorithm.duals.values.shape, generator=random, dtype=torch.float64) * 2
+    learner.core.algorithm.duals.values = (
+        torch.rand(learner.core.algorithm.duals.values.shape, generator=random, dtype=torch.float64) * 2
+    )
     learner.core.algorithm.weigh()
     with torch.no_grad():
         values = learner.core.constrained(learner.outputs(learner.held["x"]), torch.arange(len(learner.held))).double()
     values = values * torch.linspace(1, 5, values.shape[1])
     constraint = torch.arange(len(learner.held)) if level == "sample" else learner.core.task_of
     exact = float(
-        (learner.core.algorithm.duals.values[:, constraint] * values / learner.core.algorithm.constraints.tasks.counts[learner.core.task_of]).sum()
+        (
+            learner.core.algorithm.duals.values[:, constraint]
+            * values
+            / learner.core.algorithm.constraints.tasks.counts[learner.core.task_of]
+        ).sum()
     )
     found = []
     for _ in range(1500):

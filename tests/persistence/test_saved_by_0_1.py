@@ -1,4 +1,4 @@
-"""Models that version 0.1.0 saved: they load and predict as they did, and learn on unless an option of theirs is gone."""
+"""Models that version 0.1.0 saved load and predict as they did, and learn on unless an option of theirs is gone."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class PDCL(Rehearsal):
     base: b, the weight of every past task before its dual (0: the paper's problem)
     base_most: the most that these come to, in weights of the new task: b = min(base, base_most / past tasks);
         None: no bound
-    guard: samples of each task that are stored, held back from training, and steer its dual (none; with
-        on_violation="feasible", from 1000 places on, a sixteenth of memory for all tasks together)
+    guard: samples of each task that are stored, held back from training, and steer its dual (if nothing
+        is said, none)
     witness: the same, by which its limit is judged (where one is stated, from 200 places and ten for each class on:
         an eighth of memory or, with guards, a sixteenth, while that is five a task)
     level: a dual per past task, or per stored sample
@@ -122,7 +122,6 @@ class PDCL(Rehearsal):
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
     data_parallel: ClassVar[bool] = True
-    divides_memory: ClassVar[bool] = True
     former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0, "soften": 0.0}
 
     def __post_init__(self) -> None:

@@ -35,8 +35,7 @@ class Remembering(Learner):
     """What all methods with a memory share: its bound.
 
     memory: how much is stored, in samples (500) or bytes (64MB)
-    memory_in_ram: up to how many bytes of stored inputs a process holds in RAM; of more, ranks that train together hold
-        a part each, and what is still too much for one lies in a scratch file
+    memory_in_ram: up to how many bytes of stored inputs a process holds in RAM; more lie in a scratch file
     """
 
     memory: int | str = 200
@@ -110,7 +109,6 @@ class ER(Rehearsal):
 
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
     data_parallel: ClassVar[bool] = True
-    divides_memory: ClassVar[bool] = True
 
     def step(self, batch: Batch) -> Step:
         total = batch.total + min(self.portion(batch), len(self.held))
@@ -126,8 +124,7 @@ class ER(Rehearsal):
             return batch.x, batch.y
         slots = self.held.draw(self.portion(batch), self.generator)
         if not self.peers.alone:
-            held = self.held.share(slots).mine
-            slots = slots[self.peers.part(len(slots), backwards=True) if held is None else held]
+            slots = slots[self.peers.part(len(slots), backwards=True)]
         return cat([batch.x, self.held.read("x", slots)]), cat([batch.y, self.held.read("y", slots)])
 
     def absorb(self, task: Task) -> None:
@@ -139,8 +136,7 @@ class ER(Rehearsal):
 
     def remember(self, batch: Batch) -> None:
         if not self.held.reservoir.pass_by(batch.total):
-            share = self.held.share_of(batch.positions + self.samples_seen)
-            self.held.add_reservoir(self.generator, **self.rows(batch.complete(share.mine)))
+            self.held.add_reservoir(self.generator, **self.rows(batch.complete()))
 
 
 @dataclass(eq=False)

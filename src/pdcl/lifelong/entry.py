@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pdcl.lifelong.feasible import Chosen
 from pdcl.promises.promise import TASK, Promise
 from pdcl.promises.table import Promises
 
@@ -36,8 +35,6 @@ class Entry(dict[str, Any]):
             told.append(f"{self['samples']:,} samples")
         if (score := self["result"].get("test")) is not None:
             told.append(f"test score {score:.4g}")
-        if candidate := self["result"].get("candidate"):
-            told += [said] if (said := Chosen(**{**candidate, "over": tuple(candidate["over"])}).sentence) else []
         if self["how"] == REBASED:
             told.append(moved(self["result"]))
         table = self.promises

@@ -15,12 +15,11 @@ from pdcl.errors import UsageError
 from pdcl.lifelong.arguments import SHARE, check_arguments, task_name
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
-from pdcl.lifelong.feasible import Between
 from pdcl.lifelong.growth import Grow
 from pdcl.lifelong.new_task import kind_of, new_task, prepare_for, prepared, unknown_labels
 from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
-from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_choice, rolled_back
+from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice, rolled_back
 from pdcl.lifelong.warning import Aloud, warn_of_broken
 from pdcl.past.repeats import groups_in
 from pdcl.streams.data import Collate, Data
@@ -88,11 +87,8 @@ def learn(
         learner.check_room(task)
         learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
-        learner.between = Between(learner.model) if on_violation == FEASIBLE else None
         learner.learned_before = known_before(learner, raw, classes)
         result = _trained(learner, task, schedule, test is not None, aloud.hear)
-        if on_violation == FEASIBLE:
-            result["candidate"] = learner.take_choice()
         result["audit"] = None if aside is None else asdict(aside.about)
         if on_violation == ROLLBACK and breaks(learner.promises):
             return rolled_back(learner, before, task, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -16,7 +16,6 @@ from pdcl.lifelong import predict as predicting
 from pdcl.lifelong import rebase as rebasing
 from pdcl.lifelong import save as saving
 from pdcl.lifelong.entry import Entry, newest_promises
-from pdcl.lifelong.feasible import Between, Chosen
 from pdcl.lifelong.lineage import Lineage, check_entries
 from pdcl.streams.data import Collate
 from pdcl.streams.task import Stream, Task
@@ -32,9 +31,6 @@ class Learner(Trainable):
     there are no limits. `lineage` has the whole life.
     """
 
-    # Whether the end of a task can settle between its old and its new weights: `settle_between`.
-    chooses_between: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self.lineage = Lineage()
@@ -42,10 +38,8 @@ class Learner(Trainable):
         self.backbone_hash: str | None = None
         # An option of the saved state that this version has no more: the learner predicts, and can't learn on.
         self.learned_with: str | None = None
-        self.between: Between | None = None
         # Which samples of the task at hand were learned before: they can show nothing.
         self.learned_before: Tensor | None = None
-        self.chosen: Chosen | None = None
 
     def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:
         self.lineage.note(task, stream.spec, settings, result, "learned")
@@ -76,8 +70,8 @@ class Learner(Trainable):
         columns: {"plan": [...]}, further facts of every sample; epochs, batch: otherwise by size; grow: widens the
         network in place of our own rule; kind, transform: of the first task; listener: hears the events. audit: a
         directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
-        on_violation: what to do where a limit is BROKEN: "report" it; "feasible", which goes back towards the old
-        weights until all limits are kept on guards; or "rollback", which puts the learner back to what it was.
+        on_violation: what to do where a limit is BROKEN: "report" it, or "rollback", which puts the learner back to
+        what it was.
         x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
 
         Where limits are stated, the entry's `promises` (and the learner's) is the table of their verdicts, and
@@ -94,12 +88,6 @@ class Learner(Trainable):
         kept: of samples that it knows by heart it gets none wrong, whatever it does elsewhere.
         """
         return learning.adopt(self, x, y, **options)
-
-    def take_choice(self) -> dict[str, Any]:
-        """Which candidate between old and new weights the newest task ended with; said once."""
-        assert self.chosen is not None
-        chosen, self.between, self.chosen = self.chosen, None, None
-        return chosen.as_json()
 
     def rebase(self, task: int | str) -> Entry:
         """Let a task's limit compare with what the task has now, instead of what it had when it was learned.

@@ -156,14 +156,9 @@ def exceeds(columns: Mapping[str, Any], rows: int, most: int) -> bool:
 
 def in_ram(columns: Mapping[str, Any]) -> dict[str, Rows]:
     """The inputs that could go to a file; what an accelerator holds stays there, sequences stay in RAM."""
-    inputs = inputs_among(columns)
+    inputs = {name: column for name, column in columns.items() if name.partition(".")[0] == "x"}
     rows = {name: column for name, column in inputs.items() if isinstance(column, Rows) and column.row_bytes()}
     return {name: column for name, column in rows.items() if column.data.device.type == "cpu"}
-
-
-def inputs_among(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that hold inputs."""
-    return {name: column for name, column in columns.items() if name.partition(".")[0] == "x"}
 
 
 def fetched(memory: Memory, fetch: Callable[[Tensor], tuple[Tree, Tree]], positions: Tensor) -> tuple[Tree, Tree]:

@@ -32,9 +32,9 @@ def row_hashes(data: Source) -> Tensor | None:
 
 
 def held_hashes(memory: Memory) -> Tensor:
-    """Hashes of stored guards and witnesses; of none, where ranks have divided the inputs among them."""
+    """Hashes of stored guards and witnesses."""
     none = torch.zeros(0, dtype=torch.int64)
-    if not len(memory) or "role" not in memory.columns or memory.shards:
+    if not len(memory) or "role" not in memory.columns:
         return none
     slots = (memory["role"] != REPLAY).nonzero().flatten()
     return _hashes(memory.read("x", slots), memory.read("y", slots)) if len(slots) else none

@@ -3,7 +3,7 @@
 A value of a row is a tensor, sequences (`Ragged`), or a tuple or dict of these, which takes one column per leaf:
 `x.input_ids`, `x.attention_mask`. A column keeps the dtype of what is put into it (uint8 images stay uint8). All
 operations are vectorised over rows. What is allocated follows what is held, up to the bound, which is a number of
-samples or a number of bytes. Inputs of more than `in_ram` bytes are divided among ranks, or lie in a scratch file.
+samples or a number of bytes. Inputs of more than `in_ram` bytes lie in a scratch file.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class Memory(Table):
             return
         size = self.size if self.size == self.capacity else max(self.size, int(slots.max()) + 1)
         if size > self.size:
-            self.expect(size)
             self.columns |= beyond(self.columns, self.size, size, self.most_in_ram)
         for column in self.columns.values():
             column.reserve(size, self.capacity)
@@ -103,11 +102,12 @@ class Memory(Table):
             self._journal.overwritten(self._tensors(), slots)
         if self.origins is not None:
             self.origins.written(slots, size)
-        self._write(slots, leaves)
+        for name, leaf in leaves.items():
+            self.columns[name].write(slots, leaf)  # type: ignore[arg-type]
         self.size = size
 
     def append(self, **rows: Tree) -> None:
-        """Add rows behind those in use. Where ranks divide inputs, those of `share_of` will do."""
+        """Add rows behind those in use."""
         leaves = self._leaves(rows)
         count = max(map(len, leaves.values()))
         if self.size + count > self.capacity:
@@ -177,7 +177,7 @@ class Memory(Table):
         kept = self.reservoir.offer(max(map(length, rows.values())), self.capacity, generator)
         if kept is not None:
             positions, slots = kept
-            self._put(slots, self._leaves(self._taken(rows, positions)))
+            self._put(slots, self._leaves({name: take(tree, positions) for name, tree in rows.items()}))
             self._hold_bytes(generator)
 
     def start_ring(self, groups: int) -> None:
@@ -281,7 +281,6 @@ class Memory(Table):
             raise UsageError(f"the saved memory is bounded by {state['bound']}, this one by {self.bound}")
         leaves, samples = saved_leaves(state["columns"]), state["samples"]
         fresh = Memory(self.bound, self.device, self.in_ram)
-        fresh.ranks = self.ranks
         held = len(next(iter(leaves.values()))) if leaves else 0
         fresh._take_capacity(samples, leaves, held)
         fresh.reservoir.load_state_dict(state.get("reservoir") or {"seen": state["seen"]})

@@ -207,7 +207,6 @@ class StoredSamples:
         chosen, shadows = chosen_positions(by.selection, trained, division.counts[-1], by.score, generator)
         if len(self.memory):
             self.memory["dual"].copy_(by.duals)
-        self.memory.expect(len(kept) + len(stay) + len(chosen) + new)
         rows = self._rows(task, data, aside, chosen, shadows, forward, first_id, steady)
         self.memory.replace(torch.cat([kept, stay]), **rows)
         return self._replayed(task + 1), division.note

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.warning import warn_of_broken, warn_of_event
-from pdcl.past.lent_rows import gather
 from pdcl.promises.table import Promises
 from pdcl.ranks import ALONE, Ranks
 from pdcl.records import checkpoint
@@ -87,7 +86,6 @@ class Execution:
 
     def _finish(self, loop: Loop, clock: Clock, record: Record | None) -> Result:
         history = loop.run()
-        gather(self.learner.store)
         result = result_of(history, self.learner, clock.cost(), None if record is None else record.path)
         loop.listener(RunEnded(result.mean_accuracy, result.mean_forgetting))
         if record is not None:

@@ -40,15 +40,13 @@ class Batch:
         """`index` of all ranks."""
         return self.index if self.of is None else self.of.index
 
-    def complete(self, inputs: Tensor | None = None) -> Batch:
-        """The batch of all ranks, read here. inputs: a mask of those that are wanted, if not all."""
+    def complete(self) -> Batch:
+        """The batch of all ranks, read here."""
         if self.of is None:
             return self
         data, index = self.of.data, self.of.index
-        own = index if inputs is None else index[inputs]
-        # Data that is read by sample can't be asked for none.
-        x = data.fetch(own)[0] if len(own) else take(self.x, own)
-        return Batch(to(x, self.y.device), data.targets[index].to(self.y.device), index, self.task)
+        x, y = data.fetch(index)
+        return Batch(to(x, self.y.device), y.to(self.y.device), index, self.task)
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,6 @@ class Spread:
 
     # Whether `step` computes its rank's part alone. A subclass with another step must say so for itself.
     data_parallel: ClassVar[bool] = False
-    # Whether it reads only the inputs that `Memory.share` says are here, so that ranks may divide them.
-    divides_memory: ClassVar[bool] = False
 
     def stay_alone(self) -> None:
         """Train in this process only, until `spread_over`."""
@@ -45,8 +43,6 @@ class Spread:
             if self.batch_statistics:
                 raise UsageError("the network has batch statistics, which differ from rank to rank; use GroupNorm")
         self.peers, self._parallel = ranks, None
-        if self.store is not None and type(self).__dict__.get("divides_memory", False):
-            self.store.spread_over(ranks)
 
     def replicated(self) -> list[Tensor]:
         """What is the same on every rank."""
