@@ -88,7 +88,7 @@ def main() -> None:
     last = replace(task, index=200)
 
     def pdcl_on(past: Stream, now: Task, memory: int) -> Callable[[], Iterator[float]]:
-        paper = {"tolerance": 0.05, "base": 0.0, "constrain": "loss", "guard": 0, "witness": 0}
+        paper = {"tolerance": 0.05, "base": 0.0, "drift": 0.0, "guard": 0, "witness": 0}
         return lambda: turns(learner_with_a_past("pdcl", past, memory=memory, **paper), now, BATCH)
 
     def usual() -> Iterator[float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import torch
@@ -26,10 +26,11 @@ class Ranks:
 
     rank: int = 0
     world: int = 1
+    alone: bool = field(init=False)
 
-    @property
-    def alone(self) -> bool:
-        return self.world == 1
+    def __post_init__(self) -> None:
+        # A plain attribute: every step asks for it several times.
+        object.__setattr__(self, "alone", self.world == 1)
 
     @property
     def first(self) -> bool:

@@ -150,6 +150,7 @@ class PrimalDual:
         self.algorithm = Algorithm1(constraints, duals, choices.estimator, survey, choices.normalise)
         self.algorithm.always_replays = self.always_replays
         self.progress = Progress(steps, samples if choices.selection.by_dual else 0, self.dual, planned)
+        self.pursues = self.tolerances.stated_any and self.dual.moves
 
     def _compiled(self, tasks: Any, sets: Any, looks: Any, by_sample: bool) -> Constraints:
         """Limits as plain arrays, once a task. A sample may have 1.1 times what its task may have."""
@@ -179,8 +180,7 @@ class PrimalDual:
 
     def draw(self, m: int) -> Drawn | None:
         """What to replay: unbiased for Σ_k (b + λ_k) L_k. None: nothing to replay."""
-        drawn = self.algorithm.draw(m, self.generator)
-        return drawn and Drawn(drawn.slots, drawn.weights.to(self.place, torch.get_default_dtype()))
+        return self.algorithm.draw(m, self.generator)
 
     def terms(self, outputs: Tensor, y: Tensor, drawn: Drawn | None) -> Tensor:
         """What the Lagrangian sums: losses of the n current samples, then of the replayed ones, with their drift."""
@@ -211,8 +211,8 @@ class PrimalDual:
         if drawn is None:
             return None if self.ranks.alone else torch.full((n,), world / (total or n), device=self.place)
         if self.ranks.alone:
-            return self.algorithm.weights(n, drawn)
-        whole = self.algorithm.weights(total or n, drawn)
+            return self.algorithm.weights(n, drawn).to(self.past.place)
+        whole = self.algorithm.weights(total or n, drawn).to(self.past.place)
         return world * torch.cat([whole[:n], whole[total or n :]])
 
     def observe(self, index: Tensor, terms: Tensor, n: int) -> None:
@@ -235,11 +235,6 @@ class PrimalDual:
         return SAMPLE_TOLERANCE * (self.tolerances.of_current() or 0.0)
 
     # A dual step.
-
-    @property
-    def pursues(self) -> bool:
-        """Whether there are limits that duals answer to."""
-        return self.tolerances.stated_any and self.dual.moves
 
     def due(self) -> bool:
         """Whether a dual step is due after this step."""

@@ -131,7 +131,7 @@ class StoredSamples:
         """The error of each sample; NaN where the objective has none."""
         if self.goal.error is no_error_rate:
             return torch.full((len(y),), torch.nan)
-        return self.goal.error(outputs, y).float()
+        return self.goal.error(outputs, y).to(torch.get_default_dtype())
 
     # A task comes.
 

@@ -83,10 +83,14 @@ def _is_watched(optimiser: Optimizer) -> bool:
     """Whether somebody would miss the wrapper: a schedule or a user that replaced `step`, a hook, a profiler."""
     if "step" in vars(optimiser) or type(optimiser) not in OPTIMIZERS.values():
         return True
-    places = (optimiser, "_optimizer_step"), (sys.modules[Optimizer.__module__], "_global_optimizer")
-    # A torch that keeps its hooks elsewhere counts as one that has some.
-    hooks = (getattr(place, f"{name}_{when}_hooks", True) for place, name in places for when in ("pre", "post"))
-    return any(hooks) or bool(torch._C._autograd._profiler_enabled())
+    place = sys.modules[Optimizer.__module__]
+    try:
+        own = optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks
+        hooked = own or place._global_optimizer_pre_hooks or place._global_optimizer_post_hooks
+    except AttributeError:
+        # A torch that keeps its hooks elsewhere counts as one that has some.
+        return True
+    return bool(hooked) or bool(torch._C._autograd._profiler_enabled())
 
 
 def _takes_parameters(optimizer: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
@@ -20,17 +20,15 @@ class Updates:
     clip_norm: float | None = None
     accumulate: int | None = None
     scheduler: Any = None
+    batches: int = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "batches", self.accumulate or 1)
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise UsageError(f"clip_norm={self.clip_norm} must be positive; leave it out to clip nothing")
         if self.accumulate is not None and self.accumulate < 1:
             raise UsageError(f"accumulate={self.accumulate} must be at least 1: batches per update")
         check_scheduler(self.scheduler)
-
-    @property
-    def batches(self) -> int:
-        return self.accumulate or 1
 
 
 class Updater:
@@ -41,10 +39,12 @@ class Updater:
         self.held = 0
         self.steps = 0
         self.schedule: LRScheduler | None = None
+        self._optimiser: Optimizer | None = None
+        self._parameters: list[nn.Parameter] = []
 
     def begin(self, optimiser: Optimizer, steps: int) -> None:
         """A task of so many batches starts, with a schedule of its own."""
-        self.held, self.steps = 0, steps
+        self.held, self.steps, self._optimiser = 0, steps, None
         self.schedule = None if self.rules.scheduler is None else self._scheduled(optimiser)
 
     def _scheduled(self, optimiser: Optimizer) -> LRScheduler:
@@ -52,9 +52,12 @@ class Updater:
 
     def clear(self, optimiser: Optimizer) -> None:
         """Drop gradients, unless they are being gathered."""
-        if not self.held:
-            for parameter in parameters_of(optimiser):
-                parameter.grad = None
+        if self.held:
+            return
+        if optimiser is not self._optimiser:
+            self._optimiser, self._parameters = optimiser, list(parameters_of(optimiser))
+        for parameter in self._parameters:
+            parameter.grad = None
 
     def gather(self, optimiser: Optimizer) -> None:
         """A gradient is there: update now, or hold it until there are enough."""
