@@ -75,7 +75,7 @@ def standing(entry: Method, stream: str, preset: str | None, memory: Any) -> dic
     bound = memory or values.get("memory")
     size = None if bound is None else parse_bound(bound)[0]
     if tables(stream):
-        for _, table in layers(stream, preset or "default", entry.name, size):
+        for _, table in layers(stream, preset or "default", entry, size):
             values |= {name: value for name, value in table.items() if name in known}
     return values
 
@@ -92,7 +92,7 @@ def resolve(
     options.put({f.name: f.default for f in (*fields(kind), *fields(Schedule)) if f.name in known}, "method")
     options.put(entry.defaults, "method")
     given = {**(study or {}), **user}
-    for source, table in _preset_layers(stream, preset, entry.name, given.get("memory", options.values.get("memory"))):
+    for source, table in _preset_layers(stream, preset, entry, given.get("memory", options.values.get("memory"))):
         options.put({name: value for name, value in table.items() if name in known}, source)
     options.put(study or {}, "study")
     options.put(user, "user")
@@ -122,13 +122,13 @@ def _leave_out(options: Options, kind: Any) -> None:
             del options.values[name], options.sources[name]
 
 
-def _preset_layers(stream: Stream, preset: str, method: str, memory: Any) -> list[tuple[str, dict[str, Any]]]:
+def _preset_layers(stream: Stream, preset: str, entry: Method, memory: Any) -> list[tuple[str, dict[str, Any]]]:
     if preset == "auto":
         return [("auto", auto(stream))]
     if stream.preset is None:
         raise UsageError(f"stream {stream.name!r} has no presets, so preset={preset!r} can't apply; leave it out")
     samples = None if memory is None else parse_bound(memory)[0]
-    return layers(stream.preset, preset, method, samples)
+    return layers(stream.preset, preset, entry, samples)
 
 
 def check(method: str, known: list[str], given: Mapping[str, Any]) -> None:
