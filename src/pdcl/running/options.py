@@ -100,6 +100,9 @@ def resolve(
     check_against(options.values.get("tolerance"), stream.tasks)
     check_kind(options.values.get("tolerance"), stream.spec.kind, options.values.get("objective"))
     _leave_out(options, kind)
+    if any(name in given for name in options.of(kind)):
+        # A learner refuses what has no effect or isn't of its kind. It has to before open options are settled by it.
+        kind(**options.of(kind))
     options.settle(kind.settled(options.values))
     return options
 
