@@ -171,14 +171,19 @@ class PrimalDual(Alternation):
         return limit.of(task, had) - had + FIVE_POINTS
 
     def _score(self, data: Source, forward: Forward) -> Callable[[Tensor], Tensor]:
-        """Shadow duals. Re-score candidates now: after one pass a shadow dual reflects the loss at first sight."""
+        """Shadow duals as they accumulated; with `rescore`, after a look at the candidates as they are now.
+
+        After a single pass a shadow dual is the loss at first sight, so that look alone counts. After several it is one
+        sight more.
+        """
         trained = self._trained(data)
 
         def score(candidates: Tensor) -> Tensor:
+            if not getattr(self.selection, "rescore", True):
+                return self.shadow[candidates]
             losses = torch.cat([self._losses(trained, part, forward) for part in candidates.split(AT_ONCE)])
             now = (losses - self.sample_tolerance).clamp(min=0)
-            single_pass = getattr(self.selection, "rescore", True) and self.observed <= len(trained)
-            return now if single_pass else self.shadow[candidates] + self.shadow_lr * now
+            return now if self.observed <= len(trained) else self.shadow[candidates] + self.shadow_lr * now
 
         return score
 
