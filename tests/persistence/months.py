@@ -14,6 +14,28 @@ from pdcl.verdict.ledger import Ledger
 
 ASKED = {"max_drop": 0.06, "looks": 20, "audit_share": 0.5, "epochs": 4, "by": "task"}
 WORDS = ("--max-drop", "0.06", "--looks", "20", "--audit-share", "0.5", "--epochs", "4", "--by", "task")
+# The k-th touch of the disk by a real process is its last.
+KILLED = """
+import os, signal
+at, log, words = args
+count = 0
+def wrap(name):
+    real = getattr(os, name)
+    def touched(*given, **more):
+        global count
+        if name != "open" or given[1] & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
+            count += 1
+            if count == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return real(*given, **more)
+    setattr(os, name, touched)
+for each in ("open", "replace", "unlink", "mkdir", "rmdir"):
+    wrap(each)
+from pdcl.cli import main
+code = main(words)
+with open(log, "w") as file:
+    file.write(f"{code} {count}")
+"""
 
 
 def month(number: int, n: int = 260, classes: tuple[int, ...] = (0, 1)) -> dict[str, Any]:

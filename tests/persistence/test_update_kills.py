@@ -7,33 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from months import month, seen, updated, words_of, wrong
+from months import KILLED, month, seen, updated, words_of, wrong
 
 from pdcl.reports.writing import report
 from pdcl.verdict.evidence import verify
-
-# The k-th touch of the disk by a real process is its last.
-KILLED = """
-import os, signal
-at, log, words = args
-count = 0
-def wrap(name):
-    real = getattr(os, name)
-    def touched(*given, **more):
-        global count
-        if name != "open" or given[1] & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
-            count += 1
-            if count == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return real(*given, **more)
-    setattr(os, name, touched)
-for each in ("open", "replace", "unlink", "mkdir", "rmdir"):
-    wrap(each)
-from pdcl.cli import main
-code = main(words)
-with open(log, "w") as file:
-    file.write(f"{code} {count}")
-"""
 
 
 def _killed_everywhere(life: Path, forks: Any, words: list[str], code: int, every: int, first: int = 1) -> int:

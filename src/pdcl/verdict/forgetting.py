@@ -113,10 +113,14 @@ def forget(
         learner = load(path, **copy.deepcopy(handed))
         trained = _trained_on(learner, wanted)
         places = [path, *([path / PREVIOUS] if (path / PREVIOUS / MANIFEST).is_file() else [])]
-        for place in reversed(places):
-            held = learner if place == path else load(place, **copy.deepcopy(handed))
-            removed[str(place)] = _from_model(held, place, wanted)
+        states = {place: learner if place == path else load(place, **copy.deepcopy(handed)) for place in places}
+        counts = {place: forget_samples(held, wanted.among(held)) for place, held in states.items()}
+        removed |= {str(place): count or 0 for place, count in counts.items()}
         remains = _from_audit(audit, wanted, removed) + _from_evidence(evidence, wanted, removed)
+        # The model comes last: after a kill its lineage says that something was forgotten only once all of it was.
+        for place in reversed(places):
+            if (count := counts[place]) is not None:
+                _save_without(states[place], place, count)
     return Forgotten(removed, [*_weights(path, trained), *_unsure(learner, wanted, audit, evidence), *remains])
 
 
@@ -132,14 +136,10 @@ def _trained_on(learner: Learner, wanted: Wanted) -> bool:
     return bool(by_sample) or bool(by_name)
 
 
-def _from_model(learner: Learner, place: Path, wanted: Wanted) -> int:
-    """Save the state without the samples, in the place of the one that has them. Made again, it changes nothing."""
-    count = forget_samples(learner, wanted.among(learner))
-    if count is None:
-        return 0
+def _save_without(learner: Learner, place: Path, count: int) -> None:
+    """Save the state without the samples, in the place of the one that has them."""
     learner.lineage.note_change(learner.tasks_learned - 1, "", {"forgotten": count, "hashes": "kept"}, FORGOTTEN)
     save(learner, place, amend=True)
-    return count
 
 
 def _weights(path: Path, trained: bool) -> list[str]:
