@@ -42,12 +42,13 @@ class Life:
     def __init__(self, grown: Path, place: Path, forks: Any) -> None:
         self.grown, self.place, self.forks, self.count = grown, place / "life", forks, place / "count"
         self.theirs = np.load(grown / "theirs.npz")["x"]
-        self.forgot = False
+        # Whether their samples have left the audit set, and whether a forget came to its end.
+        self.out = self.forgot = False
 
     def begin(self) -> None:
         shutil.rmtree(self.place, ignore_errors=True)
         shutil.copytree(self.grown, self.place)
-        self.forgot = False
+        self.out = self.forgot = False
 
     def words(self, verb: str) -> list[str]:
         model, rest = str(self.place / "model"), ["--audit", str(self.place / "audit")]
@@ -74,6 +75,7 @@ class Life:
         assert self.ended(self.started(verb)) == 0, f"{verb}: {self.said()}"
         assert "Traceback" not in self.said()
         self.forgot |= verb == "forget"
+        self.out |= self.forgot
         self.check()
 
     def said(self) -> str:
@@ -87,7 +89,7 @@ class Life:
         whole = {str(entry["name"]): int(entry["result"]["audit"]["samples"]) for entry in now.lineage.tasks}
         gone = sum(whole.values()) - sum(held.values())
         assert held.keys() == whole.keys()
-        assert gone == (2 if self.forgot else 0), (held, whole)
+        assert gone == (2 if self.out else 0), (held, whole)
         for learner in (now, before):
             assert [entry["how"] for entry in learner.lineage.entries].count(FORGOTTEN) <= 1
         assert not list((model / ".update").iterdir())
@@ -125,8 +127,7 @@ def _rounds(life: Life, verb: str, kills: int) -> None:
         done += 1
         following = verb if chance.random() < 0.5 else chance.choice(VERBS)
         then[following] += 1
-        # A forget that was killed has taken the samples out of the audit set, or not yet.
-        life.forgot = verb == "forget" and _is_out(life)
+        life.out = verb == "forget" and _is_out(life)
         life.finish(following)
         if verb == "forget" and following != verb:
             life.finish(verb)
