@@ -23,7 +23,7 @@ from pdcl.streams.samples import Column, column
 from pdcl.verdict.advice import labels_of, levers
 from pdcl.verdict.criteria import Asked, criteria_of
 from pdcl.verdict.deciding import PASS, UNDECIDED, Row, decide
-from pdcl.verdict.leakage import check_unseen
+from pdcl.verdict.leakage import check_unseen, untraceable
 from pdcl.verdict.ledger import Ledger
 from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows, stored_then
 from pdcl.verdict.outcome import Verdict
@@ -170,7 +170,7 @@ class Case:
             labels, seen = labels_of(self.learner), set(self.outcomes.truth.tolist())
             learned = len(self.learner.spec.labels) if self.learner.spec is not None else 0
             found += [f"class {labels[c]}" for c in range(learned) if c not in seen]
-        return found
+        return found + untraceable(self.learner)
 
     @cached_property
     def question(self) -> dict[str, Any]:
