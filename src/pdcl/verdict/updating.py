@@ -100,6 +100,7 @@ def update(
             candidate = load(path, **copy.deepcopy(handed))
             _learn(candidate, job, planned, {**training, "listener": listener}, key, old)
             work.keep(candidate)
+        candidate.home = path
         return _decide(job, work, old, candidate, planned)
 
 
