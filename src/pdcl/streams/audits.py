@@ -7,6 +7,7 @@ On disk an audit set is a directory with `samples.npz`: arrays `x` and `y`, and 
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ from pdcl.streams.task import Stream
 
 SAMPLES = "samples.npz"
 LEDGER = "ledger.jsonl"
+LEDGERS_VARIABLE = "PDCL_LEDGERS"
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,14 @@ class Audit:
         pairs = zip(inputs, told, strict=True)
         return [hashlib.sha256(row.tobytes() + repr(rest).encode()).digest() for row, rest in pairs]
 
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """A number per distinct sample, [n]: rows of equal input and target have the same."""
+        inputs = self.x.contiguous().reshape(len(self), -1).numpy()
+        pairs = zip(inputs, self.y.tolist(), strict=True)
+        known: dict[bytes, int] = {}
+        keys = (hashlib.sha256(row.tobytes() + repr(y).encode()).digest() for row, y in pairs)
+        return np.asarray([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
+
     def taken(self, rows: Any) -> Audit:
         """The samples at these positions, in this order."""
         columns = {name: values[rows] for name, values in self.columns.items()}
@@ -86,8 +96,19 @@ class Audit:
 
     @property
     def place(self) -> Path:
-        """Its ledger: beside it on disk, else by content, in the user's cache."""
-        return self.ledger or cache_directory() / "ledgers" / self.hash()[:32] / LEDGER
+        """Its ledger: beside it on disk, else among the user's."""
+        return self.ledger or self.shelf
+
+    @property
+    def shelf(self) -> Path:
+        """Where the user's ledgers have that of this audit set, by content."""
+        return ledgers_directory() / self.hash()[:32] / LEDGER
+
+
+def ledgers_directory() -> Path:
+    """Where the looks of this user are known, or of a team that shares it: $PDCL_LEDGERS, else in the cache."""
+    chosen = os.environ.get(LEDGERS_VARIABLE)
+    return Path(chosen) if chosen else cache_directory() / "ledgers"
 
 
 def as_audit(given: Any) -> Audit:
@@ -148,7 +169,8 @@ def read_audit(path: str | Path) -> Audit:
     """The audit set of a directory or of one .npz file; pickled content is refused."""
     given = Path(path)
     place = given / SAMPLES if given.is_dir() else given
-    ledger = place.parent / (LEDGER if given.is_dir() else f"{place.stem}.{LEDGER}")
+    # The directory and the file in it are one audit set.
+    ledger = place.parent / (LEDGER if place.name == SAMPLES else f"{place.stem}.{LEDGER}")
     try:
         with np.load(place, allow_pickle=False) as held:
             arrays = {name: held[name] for name in held.files}

@@ -107,6 +107,7 @@ def update(
         else:
             # The call that was interrupted may have asked otherwise.
             _amended(candidate, {"update": about})
+        candidate.home = path
         return _decide(job, work, old, candidate, planned, written)
 
 
