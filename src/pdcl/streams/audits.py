@@ -23,7 +23,7 @@ from torch import Tensor
 from pdcl.streams.checks import BadData
 from pdcl.streams.data import everything
 from pdcl.streams.raw.archive import cache_directory
-from pdcl.streams.samples import Column, column, inputs_of
+from pdcl.streams.samples import Column, column, inputs_of, targets_column
 from pdcl.streams.task import Stream
 
 SAMPLES = "samples.npz"
@@ -150,7 +150,9 @@ def of_stream(stream: Stream) -> Audit:
     groups = [task.test.groups for task in stream.tasks if task.test.groups is not None]
     if len(groups) == len(stream.tasks):
         columns["group"] = np.asarray(stream.group_names(torch.cat(groups)))
-    return Audit(stream.name, torch.cat(xs), np.asarray(ys), columns, tasks=tuple(task.name for task in stream.tasks))
+    return Audit(
+        stream.name, torch.cat(xs), targets_column(ys), columns, tasks=tuple(task.name for task in stream.tasks)
+    )
 
 
 def _decoded(targets: Tensor, labels: tuple[Any, ...]) -> list[Any]:
@@ -162,7 +164,7 @@ def of_arrays(name: str, arrays: Mapping[str, Any], ledger: Path | None = None) 
     if missing := {"x", "y"} - set(arrays):
         raise BadData(f"audit set {name} lacks {' and '.join(sorted(missing))}")
     rest = {key: column(values) for key, values in arrays.items() if key not in ("x", "y")}
-    return Audit(name, inputs_of(arrays["x"]), column(arrays["y"]), rest, ledger)
+    return Audit(name, inputs_of(arrays["x"]), targets_column(arrays["y"]), rest, ledger)
 
 
 def read_audit(path: str | Path) -> Audit:

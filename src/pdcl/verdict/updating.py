@@ -24,6 +24,7 @@ from pdcl.lifelong.audit_place import made_identity
 from pdcl.lifelong.audit_split import Planned, plan_aside
 from pdcl.lifelong.entry import LEARNED, REFUSED
 from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.new_task import check_labels, kind_of
 from pdcl.lifelong.references import measured, note_references
 from pdcl.lifelong.save import new_state_id, save
 from pdcl.lifelong.violation import breaks
@@ -95,6 +96,7 @@ def update(
             # What an interrupted call left there: it was decided before it could tidy up.
             work.clear()
             return known
+        check_labels(old, found, kind_of(old, None))
         planned = _planned(job, old, audit_share, audit_budget)
         key = job.key(old, planned, training)
         about = job.about(key)
