@@ -28,6 +28,12 @@ def pytest_runtest_setup() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def own_ledgers(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks that one test takes at an audit set are unknown to the next, and to whoever runs the tests."""
+    monkeypatch.setenv("PDCL_LEDGERS", str(tmp_path_factory.mktemp("ledgers")))
+
+
 @pytest.fixture
 def fake_run() -> FakeRun:
     """Writes the record of a run that never ran."""

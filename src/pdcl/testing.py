@@ -66,6 +66,7 @@ def check_learner(cls: type[Learner], **options: Any) -> None:
     """Raise AssertionError, saying what broke, unless the learner keeps the whole contract."""
     for situation in SITUATIONS:
         check_bounded_and_repeatable(cls, situation, **options)
+    check_defaults(cls, **options)
     check_continues(cls, **options)
     check_grows(cls, **options)
 
@@ -107,6 +108,15 @@ def check_bounded_and_repeatable(cls: type[Learner], situation: str = "plain", *
         outcomes.append((learner.state_dict(), history))
     assert same(outcomes[0][0], outcomes[1][0]), f"{cls.__name__}, {situation}: two runs of one seed end differently"
     assert outcomes[0][1] == outcomes[1][1], f"{cls.__name__}, {situation}: two runs of one seed measure differently"
+
+
+def check_defaults(cls: type[Learner], **options: Any) -> None:
+    """With the options that it has by itself, as on a stream without presets, it learns too."""
+    stream = gaussian_stream(SITUATIONS["plain"])
+    learner = cls(**options)
+    learner.prepare(stream.spec)
+    history = Loop(learner, stream, SCHEDULE, keep=_check_bound).run()
+    assert np.isfinite(history.class_il).all(), f"{cls.__name__} with its defaults: scores {history.class_il}"
 
 
 def _check_bound(loop: Loop) -> None:

@@ -154,6 +154,14 @@ def test_links_of_the_front_pages_lead_somewhere(name):
             assert anchor in {NOT_IN_ANCHORS.sub("", title.lower()).replace(" ", "-") for title in titles}, target
 
 
+def test_the_two_commands_of_the_readme_are_targets_and_every_change_is_tested_by_the_second():
+    commands = re.search(r"## Two commands\n\n```sh\n(.*?)```", read(ROOT / "README.md"), re.DOTALL)[1]
+    assert re.findall(r"^make ([\w-]+)", commands, re.MULTILINE) == ["demo", "test"]
+    assert {"demo", "test", "lint"} <= set(re.findall(r"^([\w-]+):", read(ROOT / "Makefile"), re.MULTILINE))
+    checked = read(ROOT / ".ci" / "run").splitlines()
+    assert {"make lint", "make test"} <= {*checked}
+
+
 def test_the_table_of_the_readme_is_what_its_command_prints():
     """Rows, limits and verdicts are the same; rates may differ by a point, as processors round differently."""
     text = read(ROOT / "README.md")

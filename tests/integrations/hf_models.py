@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, TrainingArguments
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, TrainingArguments
 
 TOKENS, LENGTH = 32, 8
 
@@ -16,6 +16,16 @@ def llama(dropout: float = 0.0) -> Any:
         LlamaConfig(
             vocab_size=TOKENS, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
             num_key_value_heads=2, max_position_embeddings=32, attention_dropout=dropout, pad_token_id=0,
+        )
+    )  # fmt: skip
+
+
+def gpt2(dropout: float = 0.0) -> Any:
+    torch.manual_seed(0)
+    drops = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), dropout)
+    return GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=TOKENS, n_embd=16, n_layer=1, n_head=2, n_positions=32, bos_token_id=0, eos_token_id=0, **drops
         )
     )  # fmt: skip
 

@@ -12,9 +12,12 @@ datasets = pytest.importorskip("datasets")
 tokenizers = pytest.importorskip("tokenizers")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from hf_models import llama, weights  # noqa: E402
+from hf_models import gpt2, llama, weights  # noqa: E402
 
+from pdcl.errors import UsageError  # noqa: E402
 from pdcl.integrations.hf import Constrained  # noqa: E402
+from pdcl.integrations.hf_readings import Reading  # noqa: E402
+from pdcl.objective import OBJECTIVES  # noqa: E402
 
 WORDS = ["<pad>", "<unk>", "<eos>", *"abcdefghijklmnopqrstuvwxyz"]
 
@@ -38,12 +41,13 @@ def texts(count, step):
     return datasets.Dataset.from_dict({"text": rows})
 
 
-def trained(place, capabilities=None, constraints=None, start=True):
+def trained(place, capabilities=None, constraints=None, start=True, model=llama, **more):
     args = trl.SFTConfig(
         output_dir=str(place), max_steps=4, per_device_train_batch_size=4, gradient_accumulation_steps=2,
         learning_rate=1e-2, use_cpu=True, bf16=False, report_to=[], save_strategy="no", disable_tqdm=True,
+        **more,
     )  # fmt: skip
-    given = {"model": llama(), "args": args, "train_dataset": texts(40, 2), "processing_class": tokenizer()}
+    given = {"model": model(), "args": args, "train_dataset": texts(40, 2), "processing_class": tokenizer()}
     if capabilities is None:
         trainer = trl.SFTTrainer(**given)
     else:
@@ -62,7 +66,7 @@ def test_without_duals_it_is_the_plain_sft_trainer_to_the_bit(tmp_path):
 def test_losses_of_the_fused_head_are_those_of_the_logits(tmp_path):
     trainer = trained(tmp_path, {"alphabet": (texts(20, 1), "+2pt")}, start=False)
     found = trainer.look(torch.arange(20))
-    trainer._reader.fused = False
+    trainer._reader.reading = Reading(OBJECTIVES["tokens"], shifts=True)
     torch.testing.assert_close(found, trainer.look(torch.arange(20)), rtol=0, atol=1e-5)
     assert trainer.constraints.capabilities[0].dataset.column_names != ["text"]
 
@@ -74,3 +78,20 @@ def test_a_limit_is_pursued_and_judged(tmp_path):
     )
     assert float(trainer.constraints.core.progress.history[-1]) > 0
     assert trainer.promises[0].samples == 6
+
+
+@pytest.mark.parametrize("model", [llama, gpt2])
+def test_the_loss_of_each_text_is_the_models_own(model, tmp_path):
+    trainer = trained(tmp_path, {"alphabet": (texts(20, 1), "1.1x")}, start=False, model=model)
+    samples = trainer.constraints.capabilities[0].dataset
+    for sample, (loss, _) in zip(samples, trainer.look(torch.arange(20)), strict=True):
+        ids = torch.tensor([sample["input_ids"]])
+        assert float(loss) == pytest.approx(
+            float(trainer.model.eval()(input_ids=ids, labels=ids).loss.detach()), abs=1e-5
+        )
+
+
+def test_texts_that_a_collator_joins_have_no_losses_of_their_own(tmp_path):
+    trainer = trained(tmp_path, {"alphabet": (texts(20, 1), "1.1x")}, start=False, padding_free=True, max_length=None)
+    with pytest.raises(UsageError, match=r"8 samples of a capability gives 1 losses.*leave out packing, padding_free"):
+        trainer.train()

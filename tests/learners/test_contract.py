@@ -13,6 +13,7 @@ from pdcl.learners.catalog import method, methods
 from pdcl.learners.plain import Finetune
 from pdcl.learners.replay import ER
 from pdcl.streams.catalog import load
+from pdcl.streams.task import Task
 from pdcl.training.batches import Batch
 from pdcl.training.learner import Step
 
@@ -53,6 +54,16 @@ def test_method_that_forgets_to_save_something_is_caught() -> None:
 
     with pytest.raises(AssertionError, match="stopped after"):
         testing.check_continues(Forgetful)
+
+
+def test_method_that_counts_on_an_option_nobody_stated_is_caught() -> None:
+    @dataclass(eq=False)
+    class Hasty(ER):
+        def begin(self, task: Task, steps: int) -> None:
+            self.due = steps // self.replay  # type: ignore[operator]
+
+    with pytest.raises(TypeError):
+        testing.check_learner(Hasty)
 
 
 def test_method_with_randomness_of_its_own_is_caught() -> None:

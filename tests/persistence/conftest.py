@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from pdcl.learners.plain import Finetune
 from pdcl.storage import disk
+
+sys.path.insert(0, str(Path(__file__).parent))
+from months import begin
 
 Arrays = tuple[NDArray[Any], NDArray[Any]]
 Outcome = Callable[[Path], tuple[dict[str, Any], list[dict[str, Any]], bytes]]
@@ -157,3 +162,17 @@ def blobs() -> Callable[..., Arrays]:
         return np.concatenate(x).astype(np.float32), np.asarray(y)
 
     return draw
+
+
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # It forgets what it is shown otherwise, so that a month of wrong labels breaks it for sure.
+    return begin(tmp_path_factory.mktemp("begun"), Finetune("mlp:12", seed=0, device="cpu", lr=0.1))
+
+
+@pytest.fixture
+def life(begun: Path, tmp_path: Path) -> Path:
+    """A model of one month with its audit set, in a directory of its own."""
+    for name in ("model", "audit"):
+        shutil.copytree(begun / name, tmp_path / name)
+    return tmp_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,80 @@ def test_the_lineage_keeps_that_it_happened_and_not_what_it_was(life: Path) -> N
     pdcl.forget(life / "model", samples=x)
     after = pdcl.load(life / "model").lineage
     entry = after.entries[-1]
-    assert (entry["how"], entry["result"], entry["name"]) == (FORGOTTEN, {"forgotten": 1}, "")
+    assert (entry["how"], entry["result"]["forgotten"], entry["name"]) == (FORGOTTEN, 1, "")
     assert after.key == key
-    for hashes in (after.samples, after.references.hashes, after.owners.samples):
+    for hashes in (after.references.hashes, after.owners.samples):
         assert gone not in hashes.tolist()
+    assert set(after.samples.tolist()) == set(before.lineage.samples.tolist()), "nothing shows which one was forgotten"
     text = "".join(path.read_bytes().decode("latin1") for path in (life / "model").rglob("*") if path.is_file())
     assert x.tobytes().decode("latin1") not in text, "no byte sequence of the sample is left in any file of the model"
+
+
+@pytest.fixture(scope="module")
+def parrot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, Any]:
+    """A network that knows noise by heart, saved twice; the noise, and its labels."""
+    place, random = tmp_path_factory.mktemp("parrot"), np.random.default_rng(3)
+    x, y = random.normal(size=(80, 12)).astype(np.float32), np.asarray(["a", "b"])[random.integers(0, 2, 80)]
+    learner = ER("mlp:64", memory=40, seed=0, device="cpu", lr=0.1)
+    learner.learn(x, y, name="noise", groups=np.repeat(np.arange(20), 4), epochs=150)
+    for _ in range(2):
+        learner.save(place / "model")
+    assert learner.evaluate(x, y) == 1.0
+    return place, x, y
+
+
+@pytest.mark.parametrize("how", ["samples", "group"])
+@pytest.mark.parametrize("state", ["", "previous"])
+def test_what_was_learned_and_forgotten_is_no_audit_data(
+    how: str, state: str, parrot: tuple[Path, Any, Any], tmp_path: Path, capsys: Any
+) -> None:
+    origin, x, y = parrot
+    shutil.copytree(origin / "model", model := tmp_path / "model")
+    for group in range(10, 20) if how == "group" else ():
+        assert main(["forget", str(model), "--group", f"patient={group}"]) == 0
+    np.savez(tmp_path / "theirs.npz", x=x[40:])
+    if how == "samples":
+        assert main(["forget", str(model), "--samples", str(tmp_path / "theirs.npz")]) == 0
+    audit = tmp_path / "audit"
+    audit.mkdir()
+    # The same patients, seen a second time, where patients were forgotten.
+    np.savez(audit / "samples.npz", x=x[40:] + (how == "group"), y=y[40:], patient=np.repeat(np.arange(10, 20), 4))
+    capsys.readouterr()
+    asked = ["gate", str(model / state), "--audit", str(audit), "--max-error", "0.05"]
+    assert main([*asked, "--groups", "patient"] if how == "group" else asked) == 3
+    assert "40 of the 40 samples" in (said := capsys.readouterr().err)
+    assert "were trained on" in said
+    assert not (audit / "ledger.jsonl").exists()
+
+
+def test_a_model_of_which_an_older_pdcl_forgot_the_hashes_too_never_passes(parrot: tuple[Path, Any, Any]) -> None:
+    learner = pdcl.load(parrot[0] / "model")
+    learner.lineage.note_change(0, "", {"forgotten": 1}, FORGOTTEN)
+    x = np.random.default_rng(9).normal(size=(300, 12)).astype(np.float32)
+    found = pdcl.gate(learner, (x, np.asarray(learner.predict(x))), max_error=0.1)
+    assert found.verdict == "UNDECIDED"
+    assert any("an older pdcl forgot" in note for note in found.notes)
+
+
+def test_made_again_forgetting_adds_nothing_to_the_lineage(life: Path) -> None:
+    x = np.asarray(pdcl.load(life / "model").store["x"][:3])
+    for _ in range(2):
+        made = pdcl.forget(life / "model", samples=x, audit=life / "audit")
+        assert any("weights" in each for each in made.remains), "it stays true"
+    for place in (life / "model", life / "model" / "previous"):
+        entries = pdcl.load(place).lineage.entries
+        assert [entry["how"] for entry in entries].count(FORGOTTEN) <= 1
+
+
+def test_what_a_kill_left_half_written_is_removed_too(life: Path) -> None:
+    halves = [life / "audit" / ".samples.npz.0123abcd.tmp", life / "evidence" / ".two.tmp" / "samples.npz"]
+    halves[1].parent.mkdir()
+    for half in halves:
+        shutil.copy(life / "audit" / "samples.npz", half)
+    (halves[1].parent / "verdict.json").write_text("{")
+    who = sorted(numbers(read_audit(life / "audit").x.numpy()))[0]
+    pdcl.forget(life / "model", group=f"patient={who}", audit=life / "audit", evidence=life / "evidence")
+    assert not any(half.exists() for half in halves)
 
 
 def test_a_model_goes_on_learning_after_a_whole_task_was_forgotten(life: Path) -> None:

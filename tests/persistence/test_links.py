@@ -195,3 +195,15 @@ def test_another_model_is_never_moved_away_through_a_link(name: str, tmp_path: P
     _plant(tmp_path / "model" / name, tmp_path / "other", directory=True)
     learner.save(tmp_path / "model")
     assert {path.name: path.read_bytes() for path in (tmp_path / "other").iterdir()} == before
+
+
+def test_forgetting_reaches_no_other_model_through_a_link(tmp_path: Path, blobs: Any) -> None:
+    learner, (x, y) = pdcl.PDCL("linear", memory=10), blobs(["a", "b"])
+    learner.learn(x, y, epochs=1)
+    for name in ("other", "model"):
+        learner.save(tmp_path / name)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "other").iterdir()}
+    _plant(tmp_path / "model" / "previous", tmp_path / "other", directory=True)
+    with pytest.raises(StateError, match="previous is a link"):
+        pdcl.forget(tmp_path / "model", samples=x[:30])
+    assert {path.name: path.read_bytes() for path in (tmp_path / "other").iterdir()} == before

@@ -4,107 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from months import WORDS, month, seen, updated, write, wrong
 
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import PdclError, StateError, UsageError
-from pdcl.learners.plain import Finetune
 from pdcl.lifelong.entry import REFUSED, ROLLED_BACK
 from pdcl.reports.writing import report
 from pdcl.streams.audits import read_audit
 from pdcl.verdict.evidence import verify
 from pdcl.verdict.gate import model_hash
-from pdcl.verdict.ledger import Ledger
 from pdcl.verdict.updating import data_hash, samples_of
-
-ASKED = {"max_drop": 0.06, "looks": 20, "audit_share": 0.5, "epochs": 4, "by": "task"}
-WORDS = ("--max-drop", "0.06", "--looks", "20", "--audit-share", "0.5", "--epochs", "4", "--by", "task")
-# The k-th touch of the disk by a real process is its last.
-KILLED = """
-import os, signal
-at, log, words = args
-count = 0
-def wrap(name):
-    real = getattr(os, name)
-    def touched(*given, **more):
-        global count
-        if name != "open" or given[1] & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
-            count += 1
-            if count == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return real(*given, **more)
-    setattr(os, name, touched)
-for each in ("open", "replace", "unlink", "mkdir", "rmdir"):
-    wrap(each)
-from pdcl.cli import main
-code = main(words)
-with open(log, "w") as file:
-    file.write(f"{code} {count}")
-"""
-
-
-def month(number: int, n: int = 260, classes: tuple[int, ...] = (0, 1)) -> dict[str, Any]:
-    random = np.random.default_rng(number)
-    y = np.asarray(classes)[random.integers(0, len(classes), n)]
-    x = random.normal(0, 0.3, (n, 4)).astype(np.float32)
-    x[np.arange(n), y] += 4
-    return {"x": x, "y": np.asarray([f"c{c}" for c in y]), "plan": np.asarray(["gold", "basic"])[np.arange(n) % 2]}
-
-
-def write(place: Path, data: dict[str, Any]) -> Path:
-    np.savez(place, **data)
-    return place
-
-
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("begun")
-    # It forgets what it is shown otherwise, so that a month of wrong labels breaks it for sure.
-    learner = Finetune("mlp:12", seed=0, device="cpu", lr=0.1)
-    first = month(0)
-    learner.learn(
-        first["x"],
-        first["y"],
-        columns={"plan": first["plan"]},
-        name="m0",
-        epochs=6,
-        audit=place / "audit",
-        audit_share=0.5,
-    )
-    learner.save(place / "model")
-    return place
-
-
-@pytest.fixture
-def life(begun: Path, tmp_path: Path) -> Path:
-    """A model of one month with its audit set, in a directory of its own."""
-    shutil.copytree(begun / "model", tmp_path / "model")
-    shutil.copytree(begun / "audit", tmp_path / "audit")
-    return tmp_path
-
-
-def updated(life: Path, name: str, data: dict[str, Any], **more: Any) -> Any:
-    return pdcl.update(life / "model", data, name=name, audit=life / "audit", **{**ASKED, **more})
-
-
-def seen(life: Path) -> tuple[Any, ...]:
-    """What readers get: the model, its tasks, its decisions, the audit set and the looks."""
-    learner = pdcl.load(life / "model")
-    entries = [(e["name"], e["how"], (e["result"].get("update") or {}).get("why")) for e in learner.lineage.entries]
-    looks = [e["kind"] for e in Ledger(life / "audit" / "ledger.jsonl").entries()]
-    return model_hash(learner), tuple(entries), read_audit(life / "audit").hash(), tuple(looks)
-
-
-def wrong(number: int) -> dict[str, Any]:
-    """A month whose labels are swapped: what it teaches breaks what was known."""
-    data = month(number)
-    return {**data, "y": np.where(data["y"] == "c0", "c1", "c0")}
 
 
 def test_six_months(life: Path) -> None:
@@ -133,8 +48,8 @@ def test_six_months(life: Path) -> None:
     after = seen(life)
     assert (after[0], after[2]) == (before[0], before[2]), "the model and its audit set are what they were"
     assert after[1][-1] == ("m5", ROLLED_BACK, "Rolled back: complaints.")
-    with pytest.raises(StateError, match="goes back by one update"):
-        pdcl.rollback(model)
+    again = pdcl.rollback(model)
+    assert (again, again.repeated, seen(life)) == (entry, True, after), "made again it goes no further back"
     assert updated(life, "m5", month(5)).decision == ROLLED_BACK, "recognised, and not learned again unasked"
 
     six = updated(life, "m6", month(6))
@@ -236,79 +151,6 @@ def test_the_command_line(life: Path, capsys: Any) -> None:
     assert "no such directory or file" in capsys.readouterr().err
     assert main(["rollback", str(life / "model"), "--why", "test"]) == 0
     assert "m1 is rolled back" in capsys.readouterr().out
-
-
-def _words(life: Path, name: str, data: dict[str, Any]) -> list[str]:
-    place = write(life / f"{name}.npz", data)
-    where = [
-        "--data",
-        str(place),
-        "--name",
-        name,
-        "--audit",
-        str(life / "audit"),
-        "--evidence",
-        str(life / "ev" / name),
-    ]
-    return ["update", str(life / "model"), *where, *WORDS]
-
-
-def _killed_everywhere(life: Path, forks: Any, words: list[str], code: int, every: int, first: int = 1) -> int:
-    """Kill the same command at each `every`-th touch of the disk, look, finish it, look again; how many kills."""
-    origin, log = life.with_name(f"{life.name}-origin"), life / "count"
-    shutil.copytree(life, origin)
-    old = seen(life)
-    assert forks.execute(KILLED, 0, str(log), words) == 0, forks.log.read_text()
-    found, touches = map(int, log.read_text().split())
-    assert found == code, forks.log.read_text()
-    new, kills = seen(life), 0
-    for at in range(first, touches + 1, every):
-        shutil.rmtree(life)
-        shutil.copytree(origin, life)
-        assert forks.execute(KILLED, at, str(log), words) == -9
-        kills += 1
-        half = seen(life)
-        assert (half[0], half[1]) in ((old[0], old[1]), (new[0], new[1])), at
-        assert half[2] in (old[2], new[2]), at
-        report([life / "model"])
-        assert forks.execute(KILLED, 0, str(log), words) == 0
-        assert seen(life) == new, at
-        assert not list((life / "model" / ".update").iterdir())
-        if (life / "ev").exists():
-            assert all(verify(place) for place in (life / "ev").iterdir() if not place.name.startswith("."))
-    return kills
-
-
-def test_killed_in_any_phase_an_update_ends_as_if_it_had_not_been(life: Path, forks: Any) -> None:
-    assert _killed_everywhere(life, forks, _words(life, "m1", month(1)), code=0, every=14, first=4) >= 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["promoted", "refused", "rollback"])
-def test_killed_at_every_touch_of_the_disk(life: Path, forks: Any, kind: str) -> None:
-    if kind == "rollback":
-        assert updated(life, "m1", month(1))
-        # Once it is rolled back there is nothing left to roll back: the call after the kill may say so.
-        _rolled_back_everywhere(life, forks, ["rollback", str(life / "model")])
-        return
-    words = _words(life, "m1", month(1) if kind == "promoted" else wrong(1))
-    assert _killed_everywhere(life, forks, words, code=0 if kind == "promoted" else 1, every=1) > 30
-
-
-def _rolled_back_everywhere(life: Path, forks: Any, words: list[str]) -> None:
-    origin, log = life.with_name(f"{life.name}-origin"), life / "count"
-    shutil.copytree(life, origin)
-    old = seen(life)
-    forks.execute(KILLED, 0, str(log), words)
-    touches, new = int(log.read_text().split()[1]), seen(life)
-    for at in range(1, touches + 1):
-        shutil.rmtree(life)
-        shutil.copytree(origin, life)
-        assert forks.execute(KILLED, at, str(log), words) == -9
-        assert seen(life)[:2] in (old[:2], new[:2]), at
-        forks.execute(KILLED, 0, str(log), words)
-        assert seen(life)[0] == new[0], at
-        assert seen(life)[2] == new[2], at
 
 
 def test_data_is_known_by_its_content_whatever_the_order() -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import runpy
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pdcl.learners.catalog import method
+from pdcl.learners.catalog import Method, method, methods
+from pdcl.learners.lwf import LwF
+from pdcl.learners.plain import Finetune
 from pdcl.learners.xder import XDER
 from pdcl.running.options import resolve, standing
-from pdcl.running.presets import stream_options, tables
+from pdcl.running.presets import layers, stream_options, tables
 from pdcl.streams.catalog import load
 
 ROOT = Path(__file__).parents[2]
@@ -55,9 +58,40 @@ def test_values_of_the_page_are_those_of_a_run(script: dict[str, Any], preset: s
     assert {key for key in run if run[key] is not None} - {*shown} <= {"base_most"}
 
 
-def test_the_alpha_of_the_partition_does_not_reach_xder_in_small_paper(script: dict[str, Any]) -> None:
-    pdcl, xder = (script["effective"]("tiny_imagenet", "small-paper", name)["alpha"] for name in ("pdcl", "xder"))
-    assert (pdcl, xder) == (0.5, XDER.alpha)
+def declared_in(kind: type, option: str) -> str:
+    """The class that gives an option of this learner its meaning: the first of its ancestors to have it."""
+    return next(each.__name__ for each in reversed(kind.__mro__) if option in vars(each).get("__annotations__", {}))
+
+
+@pytest.mark.parametrize("stream", sorted(path.stem for path in (ROOT / "src" / "pdcl" / "presets").glob("*.toml")))
+def test_what_a_preset_says_to_all_methods_means_the_same_in_each(stream: str) -> None:
+    """Of two options with one name, such as the α of the partition and X-DER's, only one was meant."""
+    meanings: dict[tuple[str, str], set[str]] = {}
+    for preset in tables(stream):
+        for entry in methods().values():
+            kind = entry.load()
+            own = {each.name for each in fields(kind)}
+            for source, said in layers(stream, preset, entry, 500):
+                for option in said.keys() & own if source == f"preset {preset}" else ():
+                    meanings.setdefault((preset, option), set()).add(declared_in(kind, option))
+    assert meanings
+    assert {key: classes for key, classes in meanings.items() if len(classes) > 1} == {}
+
+
+@pytest.mark.parametrize("preset", ["paper", "tamed"])
+def test_the_alpha_of_the_partition_reaches_no_baseline(preset: str) -> None:
+    found = {
+        name: resolve(method(name), load("digits"), preset, {}).values["alpha"] for name in ("pdcl", "xder", "lwf")
+    }
+    assert found == {"pdcl": 0.5, "xder": XDER.alpha, "lwf": LwF.alpha}
+
+
+def test_a_preset_says_nothing_to_an_option_of_ones_own_that_has_the_name_of_one_of_pdcl() -> None:
+    @dataclass(eq=False)
+    class Mine(Finetune):
+        clip: float = 7.0
+
+    assert standing(Method("mine", Mine, ""), "digits", "paper", None)["clip"] == 7.0
 
 
 def test_an_option_that_is_left_open_is_no_deviation_at_the_value_of_the_paper(script: dict[str, Any]) -> None:

@@ -107,7 +107,7 @@ def test_the_sources_of_options_go_from_method_to_user():
 )
 def test_the_nearest_tabulated_memory_decides(memory, rate):
     values = {}
-    for _, table in layers("mnist", "default", "er", memory):
+    for _, table in layers("mnist", "default", method("er"), memory):
         values |= table
     assert values["lr"] == rate
 

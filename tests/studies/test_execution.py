@@ -153,6 +153,21 @@ def test_a_dry_run_shows_all_and_writes_nothing(
     assert "estimated time with 2 at a time: 0:00:0" in said
 
 
+def test_a_dry_run_says_that_it_runs_plug_ins(
+    tmp_path: Path, quick: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "quick.toml"
+    file.write_text(quick.replace("[study]\n", '[study]\nplugins = ["own.py"]\n', 1))
+    (tmp_path / "own.py").write_text("print('own code runs')")
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", str(file), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("running plug-ins, which are Python code") < said.index("own code runs")
+    with pytest.raises(SystemExit):
+        main(["study", "--help"])
+    assert "Plug-ins of the study are run" in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
 def test_a_dry_run_knows_what_is_done(
     tmp_path: Path, quick: str, engine: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,9 @@ class Rollback:
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Where the model is saved."""
 
+    audit: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """The audit set that samples of the undone update leave; otherwise the one beside MODEL that it recorded."""
+
     why: str = ""
     """A reason, for the lineage."""
 
@@ -29,7 +32,8 @@ def main(argv: list[str]) -> int:
     from pdcl.verdict.rolling_back import rollback
 
     handed = {} if asked.network is None else {"network": own_network(asked.network)}
-    entry = rollback(asked.model, why=asked.why, **handed)
-    print(f"{asked.model}: {entry['name']} is rolled back; {entry['task']} tasks are in use")
+    entry = rollback(asked.model, audit=asked.audit, why=asked.why, **handed)
+    done = "was rolled back before, and a model goes back by one update" if entry.repeated else "is rolled back"
+    print(f"{asked.model}: {entry['name']} {done}; {entry['task']} tasks are in use")
     print(f"next: pdcl report {asked.model}")
     return 0

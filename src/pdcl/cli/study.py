@@ -33,7 +33,8 @@ class Command(EngineOptions):
     """Where records go; runs/NAME by default."""
 
     dry_run: bool = False
-    """Show the runs and how long they may take; write nothing."""
+    """Show the runs and how long they may take; write nothing. Plug-ins of the study are run all the same: they are
+    Python, and the runs can't be listed without them."""
 
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...")] = ()
     """Streams, methods, memory (m500) and seeds (s0) to restrict the study to."""
@@ -45,7 +46,7 @@ class Command(EngineOptions):
     """Where the data of benchmarks lies."""
 
     plugin: str | None = None
-    """A Python file that registers methods or streams."""
+    """A Python file that registers methods or streams. It is run."""
 
 
 def main(argv: list[str]) -> int:
@@ -84,6 +85,8 @@ def _show(study: Study, out: Path, workers: int, only: Any) -> int:
     from pdcl.cli.study_display import preview, preview_parts
     from pdcl.studies.preview import look_ahead
 
+    if study.plugins:
+        print(f"running plug-ins, which are Python code: {', '.join(study.plugins)}")
     found = look_ahead(study, out, only)
     preview(found, workers)
     preview_parts(study, found, workers)

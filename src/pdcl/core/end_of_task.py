@@ -132,15 +132,20 @@ class ToEnd:
         return limit.of(task, had) - had + FIVE_POINTS
 
     def _score(self) -> Callable[[Tensor], Tensor]:
-        """Shadow duals. Re-score candidates now: after one pass a shadow dual reflects the loss at first sight."""
+        """Shadow duals as they accumulated; with `rescore`, after a look at the candidates as they are now.
+
+        After a single pass a shadow dual is the loss at first sight, so that look alone counts. After several it is one
+        sight more.
+        """
         core, trained = self.core, self.trained
         shadow, lr, tolerance = core.progress.shadow, core.dual.shadow_lr, core.sample_tolerance
 
         def score(candidates: Tensor) -> Tensor:
+            if not core.choices.selection.rescore:
+                return shadow[candidates]
             losses = torch.cat([self._losses(trained, part) for part in candidates.split(AT_ONCE)])
             now = (losses - tolerance).clamp(min=0)
-            single_pass = core.choices.selection.rescore and core.progress.observed <= len(trained)
-            return now if single_pass else shadow[candidates] + lr * now
+            return now if core.progress.observed <= len(trained) else shadow[candidates] + lr * now
 
         return score
 

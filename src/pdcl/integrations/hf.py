@@ -40,6 +40,7 @@ class Constrained(Base):  # type: ignore[misc]
     replay: samples replayed beside a batch of all ranks; as many as it has, if nothing is said. constraints: options of
     `pdcl.PrimalDual`, such as {"base": 1, "dual_steps": 60, "guard": 200}. All other arguments are the Trainer's.
     Limits in points are shares of wrong unmasked tokens, others are in loss: the mean over a sample's unmasked tokens.
+    Before the first step that loss is compared with the model's own, or with compute_loss_func's, on one batch.
     """
 
     def __init__(
@@ -135,6 +136,8 @@ class _Borders(TrainerCallback):  # type: ignore[misc]
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        # A resumed training may replay before it looks.
+        self.trainer._reader.settle(self.trainer.model)
         if not self.trainer._resumed:
             self.trainer.constraints.begin(self.trainer.look, state.max_steps)
         self.trainer._resumed = False

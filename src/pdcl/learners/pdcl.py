@@ -81,7 +81,7 @@ class PDCL(Rehearsal):
     uniform_share: how much of the selection by dual is uniform (.5; 0: none, the paper's rule)
     balance: keep as many samples of each class within a task (yes)
     candidates: samples scored per place for selection by dual (4, at least 1000 in all; 0: all of the task's data)
-    rescore: after a single pass, score candidates again at the task's end (yes; no: the paper's rule)
+    rescore: score candidates again at the task's end (yes; no: by the duals that they have gained, the paper's rule)
     drift: weight of the squared drift of outputs added to a replayed sample's loss, under the same weight (.1; for
         tokens 0)
     soften: how far drift is measured from smaller class scores than were recorded, on tasks of which two thirds or more

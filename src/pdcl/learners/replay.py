@@ -98,6 +98,14 @@ class Rehearsal(Remembering):
         if self.replay is not None and not 1 <= self.replay <= MOST_REPLAY:
             raise UsageError(f"replay={self.replay} must lie between 1 and {MOST_REPLAY}: all are in one step")
 
+    def take(self, batch: Batch) -> Step:
+        """A step may read `replay` as a number. What was stated stands again after it: that is what is saved."""
+        stated, self.replay = self.replay, self.portion(batch)
+        try:
+            return super().take(batch)
+        finally:
+            self.replay = stated
+
     def portion(self, batch: Batch) -> int:
         """How many samples are replayed beside this batch."""
         return self.replay or batch.total

@@ -15,6 +15,7 @@ from torch.utils.data import Dataset, Subset
 
 from pdcl.errors import UsageError
 from pdcl.lifelong.audit_draw import divide
+from pdcl.lifelong.audit_place import made_identity
 from pdcl.lifelong.audited import audit_of
 from pdcl.lifelong.references import PIECE, note_references
 from pdcl.storage.disk import reported, written_whole
@@ -69,9 +70,11 @@ class Planned:
         """What stores the learner's outcomes on its newest task, for later comparison, and writes the audit set."""
 
         def write() -> None:
-            own = self.arrays["task"].astype(str) == str(learner.lineage.tasks[-1]["name"])
+            entry = learner.lineage.tasks[-1]
+            own = self.arrays["task"].astype(str) == str(entry["name"])
             if own.any():
                 note_references(learner, self.whole(), np.flatnonzero(own))
+            entry["result"]["audit"]["id"] = made_identity(Path(self.about.place))
             self.write()
 
         return write

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.lifelong.backbone import unchanged
+from pdcl.lifelong.new_task import encoded
 from pdcl.streams.audits import Audit
-from pdcl.streams.checks import BadData
+from pdcl.streams.checks import BadData, check_targets
 from pdcl.streams.labels import encode
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ def targets_for(learner: Learner, audit: Audit) -> Tensor:
             f"audit set {audit.name} has inputs {tuple(audit.x.shape[1:])} {audit.x.dtype}; "
             f"the model takes {spec.shape} {spec.dtype}"
         )
-    if spec.kind != "classification":
-        values = torch.as_tensor(np.asarray(audit.y, dtype=np.float32))
-        return values[:, None] if values.dim() == 1 else values
-    return encode(audit.y, spec.labels or range(spec.outputs), f"y of audit set {audit.name}")
+    where = f"y of audit set {audit.name}"
+    if spec.kind == "classification":
+        return encode(audit.y, spec.labels or range(spec.outputs), where)
+    targets = encoded(audit.y, spec, where)
+    check_targets(targets, spec, where)
+    return targets
 
 
 def scored(learner: Learner, audit: Audit) -> tuple[Tensor, npt.NDArray[np.bool_]]:
@@ -63,7 +66,7 @@ def _known(learner: Learner, audit: Audit) -> npt.NDArray[Any]:
     labels = learner.spec.labels
     if learner.spec.kind != "classification" or not labels:
         return np.ones(len(audit), dtype=bool)
-    return np.asarray([value in labels for value in audit.y.tolist()], dtype=bool)
+    return (encode(audit.y, labels, f"y of audit set {audit.name}", missing=-1) >= 0).numpy()
 
 
 def audit_of(name: str, arrays: dict[str, Any], rows: Any = None) -> Audit:

@@ -17,7 +17,10 @@ class Entry(dict[str, Any]):
     """An entry of the lineage, as a dict: task, name, how, when, samples, classes, settings, result, data.
 
     how: learned, adopted, rebased, rolled back, refused (an update that the gate didn't let pass), or forgotten.
+    `repeated`: an earlier call made it, and this one had nothing left to do.
     """
+
+    repeated = False
 
     @property
     def promises(self) -> Promises | None:

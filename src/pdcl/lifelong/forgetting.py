@@ -1,4 +1,8 @@
-"""Stored samples taken out of a learner, with every trace of what they were."""
+"""Stored samples taken out of a learner.
+
+What stays is a tombstone: the keyed hash by which the lineage knows a sample, or a group, that the weights were trained
+on. Without it the gate would take forgotten training data for audit data. It isn't marked as forgotten.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,26 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.lineage import Hashes
 from pdcl.lifelong.owners import memory_hashes
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 
-def forget_samples(learner: Learner, samples: Tensor, names: Tensor) -> int:
-    """Take samples out of memory and lineage; how many memory held. samples, names: hashes under the lineage's key."""
-    removed = _from_memory(learner, torch.isin(memory_hashes(learner), samples))
+def forget_samples(learner: Learner, samples: Tensor) -> int | None:
+    """Take samples out of memory, and what the lineage says of them; how many memory held, None where nothing changed.
+
+    samples: hashes under the lineage's key.
+    """
     lineage = learner.lineage.settle()
-    lineage.owners = lineage.owners.only(lineage.owners.samples[~torch.isin(lineage.owners.samples, samples)])
-    lineage.references = lineage.references.only(~torch.isin(lineage.references.hashes, samples))
-    lineage.seen = Hashes(_without(lineage.samples, samples))
-    lineage.named = Hashes(_without(lineage.groups, names))
+    owned, compared = (torch.isin(held, samples) for held in (lineage.owners.samples, lineage.references.hashes))
+    stored = torch.isin(memory_hashes(learner), samples)
+    if not any(bool(mask.any()) for mask in (owned, compared, stored)):
+        return None
+    removed = _from_memory(learner, stored)
+    lineage.owners = lineage.owners.only(lineage.owners.samples[~owned])
+    lineage.references = lineage.references.only(~compared)
     return removed
-
-
-def _without(hashes: Tensor, some: Tensor) -> Tensor:
-    return hashes[~torch.isin(hashes, some)]
 
 
 def _from_memory(learner: Learner, mask: Tensor) -> int:

@@ -1,9 +1,9 @@
-"""Inputs and labels that fit what the learner has learned; everything else is refused in one line."""
+"""Inputs that fit what the learner has learned; everything else is refused in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from torch import Tensor
 
@@ -39,18 +39,6 @@ def _check_tree(x: Tree, spec: Spec) -> None:
     if len(set(counts.values())) > 1:
         raise BadData(f"the parts of x have different numbers of rows: {counts}")
     check_finite(x, "x")
-
-
-def check_labels_apart(known: Iterable[Any], new: Iterable[Any]) -> None:
-    """Raise BadData for a new label that is written like a known one of another type: "0" after 0."""
-    written = {str(label): label for label in known}
-    for label in new:
-        if str(label) in written:
-            old = written[str(label)]
-            raise BadData(
-                f"y holds the label {label!r} ({type(label).__name__}), and {old!r} ({type(old).__name__}) is known: "
-                "write the same class in the same type"
-            )
 
 
 def fitting(network: str, x: Tree, compute: Callable[[], Found]) -> Found:

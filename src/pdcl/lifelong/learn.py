@@ -16,7 +16,7 @@ from pdcl.lifelong.arguments import SHARE, check_arguments, task_name
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.growth import Grow
-from pdcl.lifelong.new_task import kind_of, new_task, prepare_for, prepared, unknown_labels
+from pdcl.lifelong.new_task import check_labels, kind_of, new_task, prepare_for, prepared, unknown_labels
 from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice, rolled_back
@@ -136,6 +136,7 @@ def check_limits(learner: Learner, tolerance: Any, samples: Samples, kind: Kind)
     check_columns(stated, samples.columns, "the data")
     for each in (stated, tolerance):
         check_kind(each, kind if learner.spec is None else learner.spec.kind, learner.objective)
+    check_labels(learner, samples, kind)
 
 
 def known_before(learner: Learner, raw: Data, classes: int) -> Tensor | None:

@@ -34,6 +34,8 @@ class Learner(Trainable):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.lineage = Lineage()
+        # Where it was saved: the looks that the gate takes are known there, too.
+        self.home: Path | None = None
         self.reading = Transform()
         self.backbone_hash: str | None = None
         # An option of the saved state that this version has no more: the learner predicts, and can't learn on.

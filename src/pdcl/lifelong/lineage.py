@@ -152,6 +152,7 @@ class Lineage:
         """A lineage as `state_dict` gave it; older ones have each entry's settings in the entry."""
         known = state.get("settings", [])
         entries = [_with_settings(entry, known) for entry in state["entries"]]
+        check_entries(entries)
         hashes = Hashes(state["samples"]), Hashes(state["groups"])
         owners = Owners(**state.get("owners", {}))
         references = References.from_state(state.get("references"))

@@ -13,15 +13,15 @@ from torch.utils.data import Dataset
 from pdcl.errors import UsageError
 from pdcl.lifelong.backbone import features_of
 from pdcl.lifelong.growth import Grow, extend_labels, grow_outputs
-from pdcl.lifelong.inputs import check_labels_apart, fitting
+from pdcl.lifelong.inputs import fitting
 from pdcl.networks import eval_mode
 from pdcl.objective import outputs_each
 from pdcl.streams.checks import FIRST_BATCH, check_task
 from pdcl.streams.data import Collate, Data, everything, shaped
 from pdcl.streams.encoding import Encoding, Kind, described
 from pdcl.streams.hashes import group_numbers
-from pdcl.streams.labels import encode, in_order, labels_in
-from pdcl.streams.samples import Samples, is_dataset, read
+from pdcl.streams.labels import declared, encode, in_order, labels_in, unknown
+from pdcl.streams.samples import Column, Samples, is_dataset, read
 from pdcl.streams.task import Spec, Task
 from pdcl.streams.transform import Transform
 from pdcl.trees import Tree, call, logits_of, take, to
@@ -44,12 +44,11 @@ def new_task(
         prepare_for(learner, samples, kind, transform, None)
     spec = prepared(learner)
     new = unknown_labels(spec, samples)
-    check_labels_apart(spec.labels, new)
     wanted = samples.targets.shape[1] if _has_columns(spec, samples) else len(spec.labels) + len(new)
     wider = replace(spec, labels=(*spec.labels, *new), outputs=max(spec.outputs, wanted))
     index = learner.tasks_learned
     groups = None if samples.groups is None else group_numbers(samples.groups.tolist(), learner.lineage.key)
-    raw = held_to_spec(learner, samples.data(encoded(samples, wider), groups))
+    raw = held_to_spec(learner, samples.data(encoded(samples.targets, wider), groups))
     data = features_of(learner, raw)
     held = data
     if test is not None:
@@ -88,7 +87,7 @@ def prepare_for(
 ) -> None:
     """The spec that the first data shows; a given module may have more outputs than labels so far, or fewer."""
     found = Encoding.of(kind, [samples])
-    names = tuple(found.labels if labels is None else labels)
+    names = found.labels if labels is None else declared(labels)
     targets = found.targets(samples.targets, "y") if labels is None else encode(samples.targets, names)
     outputs = len(names) if kind == "classification" else found.outputs([targets])
     learner.read_with(transform or Transform())
@@ -125,20 +124,27 @@ def _seen(spec: Spec, raw: Tree) -> Tree:
     return spec.transform(raw) if isinstance(raw, Tensor) else raw
 
 
+def check_labels(learner: Learner, samples: Samples, kind: Kind) -> None:
+    """Raise BadData for labels that are none, or that are known in another type."""
+    if learner.spec is None:
+        Encoding.of(kind, [samples])
+    else:
+        unknown_labels(learner.spec, samples)
+
+
 def unknown_labels(spec: Spec, samples: Samples) -> list[Any]:
     if spec.kind != "classification":
         return []
-    known = set(spec.labels)
-    return in_order(label for label in labels_in(samples.targets) if label not in known)
+    return in_order(unknown(labels_in(samples.targets), spec.labels))
 
 
 def _has_columns(spec: Spec, samples: Samples) -> bool:
     return spec.kind == "multilabel" and samples.targets.ndim == 2
 
 
-def encoded(samples: Samples, spec: Spec) -> Tensor:
+def encoded(targets: Column, spec: Spec, where: str = "y") -> Tensor:
     """Targets in the learner's encoding; labels that came later than these are not known of them: NaN."""
-    found = Encoding(spec.kind, spec.labels).targets(samples.targets, "y")  # type: ignore[arg-type]
+    found = Encoding(spec.kind, spec.labels).targets(targets, where)  # type: ignore[arg-type]
     missing = spec.outputs - found.shape[1] if spec.kind == "multilabel" else 0
     return nn.functional.pad(found, (0, missing), value=torch.nan) if missing > 0 else found
 
@@ -146,7 +152,7 @@ def encoded(samples: Samples, spec: Spec) -> Tensor:
 def _test(test: Any, spec: Spec, collate: Collate | None) -> Data:
     x, y = (test, None) if is_dataset(test) else test
     samples = read(x, y, where="test", collate=collate if isinstance(x, Dataset) else None)
-    return samples.data(encoded(samples, spec))
+    return samples.data(encoded(samples.targets, spec, "test y"))
 
 
 def held_to_spec(learner: Learner, data: Data) -> Data:

@@ -71,7 +71,7 @@ def evaluate(learner: Learner, x: Any, y: Any, collate: Collate | None, batch: i
     samples = read(x, y, where="x, y", collate=collate)
     if not len(samples):
         raise UsageError("there is nothing to evaluate: x and y hold no samples")
-    targets = encoded(samples, spec)
+    targets = encoded(samples.targets, spec)
     check_targets(targets, spec, "y")
     scores = _read_and_scored(learner, held_to_spec(learner, samples.data(targets)), batch)
     return float(learner.goal.score(scores, targets).double().mean())

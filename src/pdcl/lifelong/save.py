@@ -60,6 +60,7 @@ def save(learner: Learner, path: Path, state_id: str | None = None, amend: bool 
         about = {"state": state_id, "tasks": learner.tasks_learned}
         vault.write(as_contents(_state(learner, frozen), APART), about, amend)
         _write_card(learner, path)
+    learner.home = learner.home or path
     return path
 
 

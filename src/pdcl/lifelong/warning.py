@@ -43,7 +43,7 @@ class Aloud:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for said in dict.fromkeys(self.waiting) if kind is None else ():
-            _warn(said)
+            warn_people(said)
 
     def hear(self, event: Event) -> None:
         self.listener(event)
@@ -52,7 +52,7 @@ class Aloud:
         if said is not None and self.training:
             self.waiting.append(said)
         elif said is not None:
-            _warn(said)
+            warn_people(said)
 
 
 def warn_of_event(event: Event, learner: Learner, before: set[tuple[int, str]]) -> None:
@@ -61,7 +61,7 @@ def warn_of_event(event: Event, learner: Learner, before: set[tuple[int, str]]) 
     if said is None or (learner.tasks_learned, said) in before:
         return
     before.add((learner.tasks_learned, said))
-    _warn(said)
+    warn_people(said)
 
 
 def sentence(event: Event, learner: Learner) -> str | None:
@@ -76,7 +76,8 @@ def sentence(event: Event, learner: Learner) -> str | None:
     return event.sentence(task, units.get(event.constrained, "loss"))
 
 
-def _warn(said: str) -> None:
+def warn_people(said: str) -> None:
+    """A `LearningWarning` at the user's own line."""
     warnings.warn(said, LearningWarning, stacklevel=_users_line())
 
 

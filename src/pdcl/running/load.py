@@ -50,6 +50,7 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         found.reading, found.backbone_hash = transform_from_json(about["reading"], transform), about["backbone"]
         unchanged(found)
         _check_targets(found)
+        found.home = place
     return found
 
 

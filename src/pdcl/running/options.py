@@ -75,7 +75,7 @@ def standing(entry: Method, stream: str, preset: str | None, memory: Any) -> dic
     bound = memory or values.get("memory")
     size = None if bound is None else parse_bound(bound)[0]
     if tables(stream):
-        for _, table in layers(stream, preset or "default", entry.name, size):
+        for _, table in layers(stream, preset or "default", entry, size):
             values |= {name: value for name, value in table.items() if name in known}
     return values
 
@@ -92,7 +92,7 @@ def resolve(
     options.put({f.name: f.default for f in (*fields(kind), *fields(Schedule)) if f.name in known}, "method")
     options.put(entry.defaults, "method")
     given = {**(study or {}), **user}
-    for source, table in _preset_layers(stream, preset, entry.name, given.get("memory", options.values.get("memory"))):
+    for source, table in _preset_layers(stream, preset, entry, given.get("memory", options.values.get("memory"))):
         options.put({name: value for name, value in table.items() if name in known}, source)
     options.put(study or {}, "study")
     options.put(user, "user")
@@ -100,6 +100,9 @@ def resolve(
     check_against(options.values.get("tolerance"), stream.tasks)
     check_kind(options.values.get("tolerance"), stream.spec.kind, options.values.get("objective"))
     _leave_out(options, kind)
+    if any(name in given for name in options.of(kind)):
+        # A learner refuses what has no effect or isn't of its kind. It has to before open options are settled by it.
+        kind(**options.of(kind))
     options.settle(kind.settled(options.values))
     return options
 
@@ -122,13 +125,13 @@ def _leave_out(options: Options, kind: Any) -> None:
             del options.values[name], options.sources[name]
 
 
-def _preset_layers(stream: Stream, preset: str, method: str, memory: Any) -> list[tuple[str, dict[str, Any]]]:
+def _preset_layers(stream: Stream, preset: str, entry: Method, memory: Any) -> list[tuple[str, dict[str, Any]]]:
     if preset == "auto":
         return [("auto", auto(stream))]
     if stream.preset is None:
         raise UsageError(f"stream {stream.name!r} has no presets, so preset={preset!r} can't apply; leave it out")
     samples = None if memory is None else parse_bound(memory)[0]
-    return layers(stream.preset, preset, method, samples)
+    return layers(stream.preset, preset, entry, samples)
 
 
 def check(method: str, known: list[str], given: Mapping[str, Any]) -> None:

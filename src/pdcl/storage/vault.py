@@ -204,6 +204,11 @@ class Vault:
             raise Damaged(f"{path} is damaged: its part list is malformed", path)
         return content
 
+    def settle(self) -> None:
+        """Finish what a crash left undone of a new state, so that all files, also those before it, are in place."""
+        with disk.reported(self.path):
+            self._settle()
+
     def _settle(self) -> None:
         """Finish what a `.ready` state began: old files to `previous/`, new ones to their places, manifest last."""
         ready, old = self.path / READY, self.path / PREVIOUS

@@ -7,6 +7,7 @@ On disk an audit set is a directory with `samples.npz`: arrays `x` and `y`, and 
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,11 +23,12 @@ from torch import Tensor
 from pdcl.streams.checks import BadData
 from pdcl.streams.data import everything
 from pdcl.streams.raw.archive import cache_directory
-from pdcl.streams.samples import Column, column, inputs_of
+from pdcl.streams.samples import Column, column, inputs_of, targets_column
 from pdcl.streams.task import Stream
 
 SAMPLES = "samples.npz"
 LEDGER = "ledger.jsonl"
+LEDGERS_VARIABLE = "PDCL_LEDGERS"
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,14 @@ class Audit:
         pairs = zip(inputs, told, strict=True)
         return [hashlib.sha256(row.tobytes() + repr(rest).encode()).digest() for row, rest in pairs]
 
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """A number per distinct sample, [n]: rows of equal input and target have the same."""
+        inputs = self.x.contiguous().reshape(len(self), -1).numpy()
+        pairs = zip(inputs, self.y.tolist(), strict=True)
+        known: dict[bytes, int] = {}
+        keys = (hashlib.sha256(row.tobytes() + repr(y).encode()).digest() for row, y in pairs)
+        return np.asarray([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
+
     def taken(self, rows: Any) -> Audit:
         """The samples at these positions, in this order."""
         columns = {name: values[rows] for name, values in self.columns.items()}
@@ -86,8 +96,19 @@ class Audit:
 
     @property
     def place(self) -> Path:
-        """Its ledger: beside it on disk, else by content, in the user's cache."""
-        return self.ledger or cache_directory() / "ledgers" / self.hash()[:32] / LEDGER
+        """Its ledger: beside it on disk, else among the user's."""
+        return self.ledger or self.shelf
+
+    @property
+    def shelf(self) -> Path:
+        """Where the user's ledgers have that of this audit set, by content."""
+        return ledgers_directory() / self.hash()[:32] / LEDGER
+
+
+def ledgers_directory() -> Path:
+    """Where the looks of this user are known, or of a team that shares it: $PDCL_LEDGERS, else in the cache."""
+    chosen = os.environ.get(LEDGERS_VARIABLE)
+    return Path(chosen) if chosen else cache_directory() / "ledgers"
 
 
 def as_audit(given: Any) -> Audit:
@@ -129,7 +150,9 @@ def of_stream(stream: Stream) -> Audit:
     groups = [task.test.groups for task in stream.tasks if task.test.groups is not None]
     if len(groups) == len(stream.tasks):
         columns["group"] = np.asarray(stream.group_names(torch.cat(groups)))
-    return Audit(stream.name, torch.cat(xs), np.asarray(ys), columns, tasks=tuple(task.name for task in stream.tasks))
+    return Audit(
+        stream.name, torch.cat(xs), targets_column(ys), columns, tasks=tuple(task.name for task in stream.tasks)
+    )
 
 
 def _decoded(targets: Tensor, labels: tuple[Any, ...]) -> list[Any]:
@@ -141,14 +164,15 @@ def of_arrays(name: str, arrays: Mapping[str, Any], ledger: Path | None = None) 
     if missing := {"x", "y"} - set(arrays):
         raise BadData(f"audit set {name} lacks {' and '.join(sorted(missing))}")
     rest = {key: column(values) for key, values in arrays.items() if key not in ("x", "y")}
-    return Audit(name, inputs_of(arrays["x"]), column(arrays["y"]), rest, ledger)
+    return Audit(name, inputs_of(arrays["x"]), targets_column(arrays["y"]), rest, ledger)
 
 
 def read_audit(path: str | Path) -> Audit:
     """The audit set of a directory or of one .npz file; pickled content is refused."""
     given = Path(path)
     place = given / SAMPLES if given.is_dir() else given
-    ledger = place.parent / (LEDGER if given.is_dir() else f"{place.stem}.{LEDGER}")
+    # The directory and the file in it are one audit set.
+    ledger = place.parent / (LEDGER if place.name == SAMPLES else f"{place.stem}.{LEDGER}")
     try:
         with np.load(place, allow_pickle=False) as held:
             arrays = {name: held[name] for name in held.files}

@@ -15,7 +15,7 @@ from pdcl.ragged import Ragged
 from pdcl.streams.checks import FIRST_BATCH, IGNORED, BadData, check_stream
 from pdcl.streams.data import Data, TensorData, shaped
 from pdcl.streams.inputs import inputs_of, refuse_sequences
-from pdcl.streams.labels import encode, in_order, labels_in
+from pdcl.streams.labels import encode, in_order, labels_in, unknown
 from pdcl.streams.samples import Column, Samples
 from pdcl.streams.task import Spec, Stream, Task
 from pdcl.streams.transform import Transform, fitted
@@ -41,8 +41,8 @@ class Encoding:
             return cls(kind)
         seen: dict[Any, None] = {}
         for index, samples in enumerate(tasks):
-            found = labels_in(samples.targets, f"y of task {index}")
-            seen.update(dict.fromkeys(in_order(label for label in found if label not in seen)))
+            where = f"y of task {index}"
+            seen.update(dict.fromkeys(in_order(unknown(labels_in(samples.targets, where), seen, where))))
         return cls(kind, tuple(seen))
 
     def targets(self, column: Column, where: str) -> Tensor:
@@ -53,6 +53,9 @@ class Encoding:
             tokens: Tensor = _tokens(column, where)
             return tokens
         refuse_sequences(column, where)
+        if column.dtype.kind not in "biuf":
+            held = f"{repr(column.flat[0])[:40]} ({column.dtype})" if column.size else str(column.dtype)
+            raise BadData(f"{where} holds {held}; targets of kind={self.kind!r} are numbers")
         values = torch.as_tensor(np.asarray(column, dtype=np.float32))
         if self.kind == "multilabel" and (values.dim() != 2 or not bool(((values == 0) | (values == 1)).all())):
             raise BadData(f"{where}: multi-label targets are a 0/1 matrix (samples, labels), not {tuple(values.shape)}")
@@ -81,7 +84,7 @@ def _tokens(column: Column, where: str) -> Any:
     if isinstance(first, np.ndarray) and first.dtype.kind in "OSU":
         raise BadData(f"{where}: tokens have texts as classes ({first.flat[0]!r}); number them first: names.index(tag)")
     found = Ragged.of(list(column)) if column.dtype == object else inputs_of(column, where)
-    if found.dtype.is_floating_point or (isinstance(found, Tensor) and found.dim() < 2):
+    if found.dtype.is_floating_point or found.dtype == torch.bool or (isinstance(found, Tensor) and found.dim() < 2):
         raise BadData(f"{where}: tokens are integers, a class or {IGNORED} for each, several a sample")
     return Ragged(found.values.long(), found.lengths) if isinstance(found, Ragged) else found.long()
 

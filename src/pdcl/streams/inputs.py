@@ -20,6 +20,8 @@ from pdcl.trees import Tree, check_names
 
 Column = npt.NDArray[Any]
 Found = TypeVar("Found")
+# Kinds of labels: one of another kind is another label.
+KINDS: tuple[Any, ...] = (str, bool | np.bool_, int | float | np.number)
 # These can be indexed where they lie in a file, and converted row by row.
 IN_PLACE = (torch.float64, torch.float16, torch.bool)
 
@@ -117,13 +119,26 @@ def _refuse_unreadable(tensor: Tensor, what: str) -> None:
 def targets_column(values: Any, where: str = "y") -> Any:
     """`values` as a NumPy column; sequences of unequal length, which tokens have, are its objects."""
     if not isinstance(values, Ragged) and not is_ragged(values):
-        found = column(values, where)
+        # NumPy would write 1 as "1" beside a text, and True as 1 beside a number.
+        found = objects(values) if _has_several_types(values) else column(values, where)
         if found is not None and found.ndim == 0:
             raise BadData(f"{where} is a single {type(values).__name__}; give one value per sample")
         return found
     found = np.empty(len(values), dtype=object)
     found[:] = [column(value, where) for value in values]
     return found
+
+
+def _has_several_types(values: Any) -> bool:
+    if not isinstance(values, list | tuple):
+        return False
+    kinds = {type(value) for value in values}
+    return len(kinds) > 1 and sum(any(issubclass(kind, each) for kind in kinds) for each in KINDS) > 1
+
+
+def objects(values: Sequence[Any]) -> Column:
+    """A column of these very objects."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def refuse_sequences(targets: Column, where: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,20 +12,15 @@ import torch
 from torch import Tensor
 
 from pdcl.streams.checks import BadData
-from pdcl.streams.inputs import Column, refuse_sequences
+from pdcl.streams.inputs import Column, objects, refuse_sequences
+
+LABELS = (str, int, float, bool, np.number, np.bool_)
+MISSING = ("NoneType", "NAType", "NaTType")
 
 
 def labels_in(targets: Column, where: str = "y") -> list[Any]:
     """The distinct labels, sorted, as plain Python values (integers, strings, booleans)."""
-    flat = _flat(targets, where)
-    _refuse_missing(flat, where)
-    _refuse_unwritable(flat, where)
-    if np.issubdtype(flat.dtype, np.floating) and not np.all(flat == np.floor(flat)):
-        fraction = flat[flat != np.floor(flat)][0]
-        raise BadData(
-            f'{where} holds {fraction}, which is no class label; for numbers to predict say kind="regression"'
-        )
-    return in_order(_distinct(flat)[0])
+    return in_order(distinct(targets, where)[0])
 
 
 def in_order(labels: Iterable[Any]) -> list[Any]:
@@ -37,40 +34,117 @@ def in_order(labels: Iterable[Any]) -> list[Any]:
 
 def encode(targets: Column, labels: Sequence[Any], where: str = "y", missing: int | None = None) -> Tensor:
     """Each target's position in `labels`, as (n,) int64; other labels become `missing`, or are an error."""
-    position = {label: index for index, label in enumerate(labels)}
-    values, inverse = _distinct(_flat(targets, where))
-    codes = [position.get(value, missing) for value in values]
-    if None in codes:
-        stranger = values[codes.index(None)]
-        raise BadData(f"{where} holds the label {stranger!r}, which is not one of the declared classes {list(labels)}")
+    position = {_key(label): index for index, label in enumerate(labels)}
+    values, inverse = distinct(targets, where)
+    strangers = unknown(values, labels, where)
+    if strangers and missing is None:
+        raise BadData(
+            f"{where} holds the label {strangers[0]!r}, which is not one of the declared classes {list(labels)}"
+        )
+    codes = [position.get(_key(value), missing) for value in values]
     return torch.as_tensor(np.asarray(codes, dtype=np.int64)[inverse])
 
 
-def _refuse_missing(flat: Column, where: str) -> None:
-    """None, NaN and pandas' NA are no labels: they would silently become a class of their own."""
-    if flat.dtype == object:
-        kinds = ("NoneType", "NAType", "NaTType")
-        absent = [type(value).__name__ in kinds or (isinstance(value, float) and value != value) for value in flat]
-    else:
-        absent = np.isnan(flat).tolist() if flat.dtype.kind == "f" else []
-    if any(absent):
-        row = absent.index(True)
-        raise BadData(f"{where} holds {flat[row]} in row {row}, which is no label; drop such rows or name their class")
+def unknown(labels: Iterable[Any], known: Iterable[Any], where: str = "y") -> list[Any]:
+    """Those that aren't known. BadData for one that is known in another type: "0" after 0, True after 1."""
+    known = list(known)
+    keys = set(map(_key, known))
+    strangers = [label for label in labels if _key(label) not in keys]
+    _check_apart(known, strangers, where)
+    return strangers
 
 
-def _refuse_unwritable(flat: Column, where: str) -> None:
-    """Labels are saved with the model: texts, whole numbers and booleans can be, other things can't."""
-    if flat.dtype.kind in "biuf":
-        return
+def declared(labels: Iterable[Any], where: str = "labels") -> tuple[Any, ...]:
+    """Labels that a user lists, in this order. BadData for what is no label, and for one that comes twice."""
+    given = list(labels)
+    names, places = distinct(objects(given), where)
+    if len(names) < len(given):
+        twice = next(label for place, label in enumerate(given) if places[place] in places[:place])
+        raise BadData(f"{where} names {twice!r} twice; each output has a label of its own")
+    return tuple(names)
+
+
+def distinct(targets: Column, where: str = "y") -> tuple[list[Any], Column]:
+    """The labels of a column, each once, as plain Python values, and which of them each target is.
+
+    Every label comes in here, to be learned or to be judged by. What is no label is refused: rounded or cast, it would
+    silently be another one.
+    """
+    flat = _flat(targets, where)
+    held, first, inverse = _raw(flat, where)
+    position: dict[Any, int] = {}
+    plain = [_plain(value, int(row), where) for value, row in zip(held, first, strict=True)]
+    codes = [position.setdefault(_key(label), len(position)) for label in plain]
+    found = [label for _, label in position]
+    for one, other in combinations(_by_type(found), 2):
+        _check_apart(one, other, where)
+    return found, np.asarray(codes, dtype=np.int64)[inverse]
+
+
+def _raw(flat: Column, where: str) -> tuple[list[Any], Sequence[int], Column]:
+    """Distinct values as the column has them, the row where each comes first, and which of them each target is."""
+    if flat.dtype.kind not in "biufUO" and len(flat):
+        _plain(flat[:1].tolist()[0], 0, where)
+    if flat.dtype.kind != "O":
+        values, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
+        return values.tolist(), first.tolist(), inverse
+    found: dict[Any, int] = {}
+    rows: list[int] = []
+    places: list[int] = []
     for row, value in enumerate(flat.tolist()):
-        if not isinstance(value, str | int | float | bool | np.number | np.bool_):
-            raise BadData(
-                f"{where} holds {repr(value)[:40]} ({type(value).__name__}) in row {row}; "
-                "labels are texts or whole numbers"
-            )
-        if isinstance(value, str) and not value.isascii() and not _encodable(value):
+        if not isinstance(value, LABELS):
+            _plain(value, row, where)
+        place = found.setdefault((type(value), value), len(found))
+        rows += [row] if place == len(rows) else []
+        places.append(place)
+    return [value for _, value in found], rows, np.asarray(places, dtype=np.int64)
+
+
+def _plain(value: Any, row: int, where: str) -> Any:
+    """One label as text, whole number or boolean: what can be saved with the model, and compared."""
+    if type(value).__name__ in MISSING or value != value:
+        raise BadData(f"{where} holds {value} in row {row}, which is no label; drop such rows or name their class")
+    if not isinstance(value, LABELS):
+        raise BadData(
+            f"{where} holds {repr(value)[:40]} ({type(value).__name__}) in row {row}; labels are texts or whole numbers"
+        )
+    if isinstance(value, str):
+        if not _encodable(value):
             raise BadData(
                 f"{where} holds {value!r} in row {row}: half a character (a lone surrogate), which no file can hold"
+            )
+        return str(value)
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if value in (math.inf, -math.inf) or value != int(value):
+        raise BadData(f'{where} holds {value}, which is no class label; for numbers to predict say kind="regression"')
+    return int(value)
+
+
+def _key(label: Any) -> tuple[bool, Any]:
+    """Python takes True for 1."""
+    return isinstance(label, bool), label
+
+
+def _by_type(labels: Iterable[Any]) -> list[list[Any]]:
+    found: dict[type, list[Any]] = {}
+    for label in labels:
+        found.setdefault(type(label), []).append(label)
+    return list(found.values())
+
+
+def _check_apart(known: Iterable[Any], new: Iterable[Any], where: str) -> None:
+    """Raise BadData for a new label that is written like a known one of another type, and for truth beside numbers."""
+    written = {str(label): label for label in known}
+    numbers = {isinstance(label, bool): label for label in written.values() if not isinstance(label, str)}
+    for label in new:
+        old = written.get(str(label))
+        if old is None and not isinstance(label, str):
+            old = numbers.get(not isinstance(label, bool))
+        if old is not None:
+            raise BadData(
+                f"{where} holds the label {label!r} ({type(label).__name__}), and {old!r} ({type(old).__name__}) is "
+                "known: write the same class in the same type"
             )
 
 
@@ -90,17 +164,6 @@ def _flat(targets: Column, where: str) -> Column:
         hint = 'kind="multilabel" takes a 0/1 matrix, kind="tokens" a class for every token or pixel'
         raise BadData(f"{where} has shape {targets.shape}; class labels are one per sample ({hint})")
     return targets
-
-
-def _distinct(flat: Column) -> tuple[list[Any], Column]:
-    """Distinct values as plain Python values, and where each target is among them."""
-    if flat.dtype == object:
-        position: dict[Any, int] = {}
-        inverse = np.asarray([position.setdefault(value, len(position)) for value in flat.tolist()], dtype=np.int64)
-        return list(position), inverse
-    values, inverse = np.unique(flat, return_inverse=True)
-    whole = values.astype(np.int64) if np.issubdtype(values.dtype, np.floating) else values
-    return whole.tolist(), inverse
 
 
 class Groups:

@@ -28,7 +28,17 @@ from pdcl.streams.inputs import (
 from pdcl.streams.mapped import MappedRows, mapped_rows
 from pdcl.trees import Leaf, Tree, flatten
 
-__all__ = ["Column", "Samples", "column", "inputs_of", "is_dataset", "known_targets", "read", "targets_of"]
+__all__ = [
+    "Column",
+    "Samples",
+    "column",
+    "inputs_of",
+    "is_dataset",
+    "known_targets",
+    "read",
+    "targets_column",
+    "targets_of",
+]
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,13 @@ def targets_of(dataset: Dataset[Any]) -> Column:
     known = known_targets(dataset)
     if known is not None and len(known) and np.array_equal(known[0], column(dataset[0][1])):
         return known
-    return targets_column([column(dataset[row][1]) for row in range(len(dataset))])  # type: ignore[arg-type,no-any-return]
+    found = (dataset[row][1] for row in range(len(dataset)))  # type: ignore[arg-type]
+    return targets_column([_one(column(each)) for each in found])  # type: ignore[no-any-return]
+
+
+def _one(target: Column | None) -> Any:
+    """A single target as a plain value, which keeps its type beside those of other types."""
+    return target.item() if target is not None and target.ndim == 0 else target
 
 
 def known_targets(dataset: Any) -> Column | None:

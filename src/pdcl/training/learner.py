@@ -194,6 +194,10 @@ class Trainable(Spread, ABC):
     def begin(self, task: Task, steps: int) -> None:
         """A task of `steps` updates starts."""
 
+    def take(self, batch: Batch) -> Step:
+        """What the loop calls: `step`, with options that were left open at what they come to for this batch."""
+        return self.step(batch)
+
     @abstractmethod
     def step(self, batch: Batch) -> Step:
         """One whole update on a batch of the current task."""

@@ -190,7 +190,7 @@ class Loop:
         read = batches(data, task.index, size, order, learner.place, start, learner.peers, joins)
         for number, batch in enumerate(read, start):
             self.position = Position(task.index, epoch, number)
-            step = learner.step(batch)
+            step = learner.take(batch)
             at_least = 1 if number == per_epoch - 1 else every
             loss = self._meter.add(step.losses, batch.total, at_least, learner.peers)
             if loss is not None:

@@ -27,9 +27,7 @@ class Stored:
     loss: float | None
 
 
-def levers(
-    learner: Learner, judged: list[Judged], by: str | None, tasks: list[str], clip: float | None
-) -> dict[str, list[str]]:
+def levers(learner: Learner, judged: list[Judged], by: str | None, tasks: list[str]) -> dict[str, list[str]]:
     """Lines by row, for every row that doesn't pass. tasks: what the learner's tasks are called, in order."""
     labels = labels_of(learner)
     found = {}
@@ -39,7 +37,7 @@ def levers(
         task, label = _place(row, by, tasks, labels)
         segment = None if by in (None, "class", "task") or label is not None else f"{by}={row.group}"
         known = by is None or task is not None or label is not None or segment is not None
-        held = stored(learner, task, label, clip, segment) if known else None
+        held = stored(learner, task, label, segment) if known else None
         found[title(row)] = [_limit(row), *_samples(row), *_memory(row, held), *_dual(learner, task)]
     return found
 
@@ -54,6 +52,8 @@ def _place(row: Judged, by: str | None, tasks: list[str], labels: list[str]) -> 
 def _limit(row: Judged) -> str:
     over = "over" if row.estimate > row.limit else "under"
     by = number(row, abs(row.estimate - row.limit))
+    if row.loosest is None:
+        return f"estimate {by} {over} its limit; {row.beyond:,} of {row.samples:,} losses are {row.clip:.4g} or more"
     if row.loosest <= row.limit:
         return f"estimate {by} under its limit; it lets the model pass, and is undecided only on its own (Holm)"
     return f"estimate {by} {over} its limit; the loosest limit that would pass: {number(row, row.loosest)}"
@@ -63,6 +63,8 @@ def _samples(row: Judged) -> list[str]:
     if row.verdict == FAIL:
         return []
     what = "samples" if row.units == row.samples else "groups"
+    if row.needed is None and row.beyond:
+        return [f"no number of further {what} would decide it: none bounds losses that large; a larger --clip might"]
     if row.needed is None:
         return [f"no number of further {what} would decide it: the estimate sits on the limit"]
     return [f"about {row.needed:,} further audit {what} would decide it, if they turn out like these {row.units:,}"]
@@ -117,9 +119,7 @@ def rising(path: list[float]) -> bool:
 
 
 @torch.no_grad()
-def stored(
-    learner: Learner, task: int | None, label: int | None, clip: float | None, segment: str | None = None
-) -> Stored | None:
+def stored(learner: Learner, task: int | None, label: int | None, segment: str | None = None) -> Stored | None:
     """How the model does on what memory holds of a task, of a class, of a segment (`column=value`), or of everything.
 
     None where there is no memory, or nobody knows what in it is of the segment.
@@ -139,13 +139,12 @@ def stored(
     if not mask.any():
         return Stored(0, None, None)
     x, y = memory["x"].cpu()[mask], memory["y"].cpu()[mask]
-    return _measured(learner, learner.evaluated(x).cpu(), y, clip)
+    return _measured(learner, learner.evaluated(x).cpu(), y)
 
 
-def _measured(learner: Learner, scores: Tensor, y: Tensor, clip: float | None) -> Stored:
+def _measured(learner: Learner, scores: Tensor, y: Tensor) -> Stored:
     assert learner.spec is not None
     loss = learner.goal.loss(scores, y)
-    loss = loss if clip is None else loss.clamp(max=clip)
     error = None if learner.spec.kind == "regression" else float(learner.goal.error(scores, y).double().mean())
     return Stored(len(y), error, float(loss.double().mean()))
 

@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pdcl.errors import UsageError
-from pdcl.promises.clipping import LEAST, TIMES
 
 CRITERIA = {
     "error": "error rate",
-    "loss": "clipped loss",
+    "loss": "loss",
     "miss": "missed (1 − sensitivity)",
     "alarm": "false alarms (1 − specificity)",
     "drop": "drop against old",
@@ -33,7 +32,10 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Criterion:
-    """What may be at most `limit`; `special` has the limits of groups that have their own."""
+    """What may be at most `limit`; `special` has the limits of groups that have their own.
+
+    clip: where losses are cut; None: as far from the limit as the number of samples allows (`promises.clipping`).
+    """
 
     kind: str
     limit: float
@@ -48,7 +50,7 @@ class Criterion:
                 raise UsageError(f"a limit must be a positive number, not {value}: no data can certify 0")
             if self.kind != "loss" and value >= 1:
                 raise UsageError(f"a limit of {value} is no error rate below 1; 5 % is 0.05")
-            if self.kind == "loss" and (self.clip is None or value >= self.clip):
+            if self.clip is not None and value >= self.clip:
                 raise UsageError(f"a limit of {value} must lie below the clip, {self.clip}: losses count up to it")
 
     def of(self, group: str) -> float:
@@ -60,8 +62,7 @@ class Criterion:
         words = [OPTIONS[self.kind], repr(limit)]
         for name, value in self.special:
             words += ["--limit", f"{name}={value!r}"]
-        usual = _clip_for(self.limit, *(limit for _, limit in self.special))
-        return words + (["--clip", repr(self.clip)] if self.clip not in (None, usual) else [])
+        return words + (["--clip", repr(self.clip)] if self.clip is not None else [])
 
 
 def criteria_of(
@@ -95,17 +96,11 @@ def criteria_of(
     if clip is not None and "loss" not in chosen:
         raise UsageError("clip has no effect without max_loss")
     special = tuple(sorted((limits or {}).items()))
-    cut = clip or _clip_for(max_loss or 0.0, *(limit for _, limit in special))
     kinds = [(kind, limit) for kind, limit in chosen.items() if kind != "drop"]
     if max_drop is not None:
         kinds += [("drop", max_drop)] if against else []
         kinds += [("since", max_drop)]
-    return tuple(Criterion(kind, limit, special, cut if kind == "loss" else None) for kind, limit in kinds)
-
-
-def _clip_for(*limits: float) -> float:
-    """Where losses are cut if nobody says: near the largest limit a clip would hide what lies beyond it."""
-    return max(LEAST, TIMES * max(limits))
+    return tuple(Criterion(kind, limit, special, clip if kind == "loss" else None) for kind, limit in kinds)
 
 
 @dataclass(frozen=True)
@@ -132,10 +127,6 @@ class Asked:
         """Whether anything is compared with another state."""
         return any(each.kind in PAIRED for each in self.criteria)
 
-    @property
-    def clip(self) -> float | None:
-        return next((each.clip for each in self.criteria if each.clip is not None), None)
-
     def command(self, model: str, audit: str, against: str | None = None) -> str:
         """The command line that asks this."""
         asked = {OPTIONS[each.kind]: each.as_words() for each in self.criteria}
@@ -153,6 +144,4 @@ class Asked:
             lines = [f"Assumes that groups ({self.groups}) are independent of each other; each {text}."]
         if self.paired:
             lines.append("Drops are of the same samples judged by both states; exact for every sample size.")
-        if self.clip is not None:
-            lines.append(f"Losses are clipped at {self.clip:.4g}: limit, estimate and bounds are of the clipped loss.")
         return lines

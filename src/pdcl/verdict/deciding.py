@@ -7,6 +7,7 @@ passes iff "above" is refuted at `level` in every row (intersection–union need
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdcl.promises.bounds import Floats
-from pdcl.verdict.estimates import Estimate, further
+from pdcl.verdict.estimates import Estimate, Mean, further
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "UNDECIDED"
 Mask = npt.NDArray[np.bool_]
@@ -61,6 +62,7 @@ class Row:
 class Judged:
     """A row with its verdict. `lower` and `upper` hold for all rows at once (Bonferroni).
 
+    clip: losses count up to here in the bounds. beyond: samples that reach it; then there is no `upper`, no `loosest`.
     `alone`: it would pass whatever the other rows say (Holm). `loosest`: the least limit under which this row lets the
     model pass. `needed`: further samples (groups, where there are) that would decide it if they are like those here.
     """
@@ -72,16 +74,18 @@ class Judged:
     samples: int
     units: int
     lower: float
-    upper: float
+    upper: float | None
     p_above: float
     p_below: float
     verdict: str
     alone: bool
-    loosest: float
+    loosest: float | None
     needed: int | None
     method: str
     before: float | None = None
     now: float | None = None
+    clip: float | None = None
+    beyond: int = 0
 
     def as_json(self) -> dict[str, Any]:
         return dict(self.__dict__)
@@ -122,16 +126,26 @@ def _judged(row: Row, verdict: str, alone: bool, p: tuple[float, float], level: 
         row.samples,
         estimate.units,
         estimate.lower(share),
-        estimate.upper(share),
+        _finite(estimate.upper(share)),
         *p,
         verdict,
         alone,
-        estimate.upper(level),
+        _finite(estimate.upper(level)),
         _needed(row, level, share) if verdict == UNDECIDED else None,
         estimate.method,
         row.before,
         row.now,
+        *_clipping(row),
     )
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None
+
+
+def _clipping(row: Row) -> tuple[float | None, int]:
+    estimate = row.estimate
+    return (estimate.scale, estimate.beyond) if row.criterion == "loss" and isinstance(estimate, Mean) else (None, 0)
 
 
 def _needed(row: Row, level: float, share: float) -> int | None:

@@ -10,6 +10,7 @@ from pdcl.lifelong.entry import LEARNED, REFUSED, ROLLED_BACK
 from pdcl.lifelong.lineage import Lineage
 from pdcl.promises.promise import BROKEN
 from pdcl.promises.table import Promises
+from pdcl.verdict.covering import Coverage
 from pdcl.verdict.deciding import FAIL, PASS, Judged
 from pdcl.verdict.outcome import CODES, Verdict
 from pdcl.verdict.output import number
@@ -69,8 +70,7 @@ def _reason(verdict: Verdict) -> str:
         first = replace(verdict, look=replace(verdict.look, repeated=False))
         return f"The gate says PASS, {first.confidence_text}."
     named = [f"{r.group} {number(r, r.estimate)} of {number(r, r.limit)}" for r in verdict.rows if r.verdict != PASS]
-    unseen = verdict.question.get("unseen", [])
-    told = "; ".join([*named[:3], *(f"no audit samples of {each}" for each in unseen[:3])])
+    told = "; ".join([*named[:3], *Coverage.from_json(verdict.question).reasons[:3]])
     return f"The gate says {verdict.verdict}: {told}."
 
 

@@ -66,15 +66,25 @@ class Rate:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of independent values in [0, 1], times `scale`: clipped losses, or error rates of groups."""
+    """The mean of independent values in [0, 1], times `scale`: clipped losses, or error rates of groups.
+
+    beyond: how many losses reach the clip, which is `scale`. Where some do, nothing bounds the mean of the losses from
+    above; "above the limit" still follows from the clipped ones. raw: their mean as they are.
+    """
 
     values: Floats
     scale: float = 1.0
     method: str = "betting (Waudby-Smith, Ramdas)"
     most: int = MOST_VALUES
+    beyond: int = 0
+    raw: float | None = None
 
     @property
     def mean(self) -> float:
+        return self.clipped if self.raw is None else self.raw
+
+    @property
+    def clipped(self) -> float:
         return float(self.values.mean()) * self.scale
 
     @property
@@ -87,13 +97,13 @@ class Mean:
         return self.values[np.random.default_rng(0).permutation(len(self.values))]
 
     def upper(self, level: float) -> float:
-        return bounds.mean_upper(self.shuffled, level) * self.scale
+        return math.inf if self.beyond else bounds.mean_upper(self.shuffled, level) * self.scale
 
     def lower(self, level: float) -> float:
         return bounds.mean_lower(self.shuffled, level) * self.scale
 
     def above(self, limit: float, level: float) -> float:
-        return float(bounds.mean_above(self.shuffled, limit / self.scale, level))
+        return 1.0 if self.beyond else float(bounds.mean_above(self.shuffled, limit / self.scale, level))
 
     def below(self, limit: float, level: float) -> float:
         return float(bounds.mean_below(self.shuffled, limit / self.scale, level))
@@ -114,6 +124,8 @@ def further(estimate: Estimate, limit: float, level: float, failing: float | Non
     >>> further(Rate(0, 100), 0.01, 0.05)
     199
     """
+    if isinstance(estimate, Mean) and estimate.beyond and estimate.clipped <= limit:
+        return None
     have, low = estimate.units, estimate.units
     high = 2 * have
     while not decides(estimate.grown(high), limit, level, failing):

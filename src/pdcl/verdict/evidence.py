@@ -24,12 +24,14 @@ from pdcl.errors import PdclError, UsageError
 from pdcl.storage.disk import move, read_regular, remove_tree, reported, sync, write
 from pdcl.streams.samples import Column
 from pdcl.verdict.advice import labels_of
+from pdcl.verdict.covering import Coverage
 from pdcl.verdict.criteria import Asked
 from pdcl.verdict.deciding import PASS, UNDECIDED, decide
 from pdcl.verdict.gate import Case, model_hash
 from pdcl.verdict.ledger import Ledger, checked
+from pdcl.verdict.looks import digest, taken
 from pdcl.verdict.measuring import Outcomes, membership_by, rows
-from pdcl.verdict.outcome import SCHEMA, Verdict
+from pdcl.verdict.outcome import BEYOND, ORDERLESS, Verdict
 from pdcl.verdict.output import as_json, as_junit, as_markdown
 
 MANIFEST = "manifest.json"
@@ -112,32 +114,34 @@ def _verified(path: Path, case: Case | None) -> dict[str, Any]:
 def _compare_rows(verdict: dict[str, Any], found: Outcomes, held: dict[str, Column]) -> None:
     asked, labels = Asked.from_json(verdict["question"]), held["labels"].tolist()
     membership = membership_by(held.get("division"), asked.by, found, labels)
-    made = rows(found, asked.criteria, membership, labels, held.get("clusters"))
+    made = rows(found, asked.criteria, membership, labels, held.get("clusters"), verdict["schema"] >= BEYOND)
     again = decide(made, verdict["look"]["level"])
     stated = [(row["group"], row["verdict"], row["estimate"], row["lower"], row["upper"]) for row in verdict["rows"]]
     computed = [(row.group, row.verdict, row.estimate, row.lower, row.upper) for row in again.rows]
     same = len(stated) == len(computed) and all(_close(a, b) for a, b in zip(stated, computed, strict=True))
-    expected = UNDECIDED if verdict["question"].get("unseen") and again.verdict == PASS else again.verdict
+    covered = bool(Coverage.from_json(verdict["question"]))
+    expected = UNDECIDED if again.verdict == PASS and not covered else again.verdict
     if not same or expected != verdict["verdict"]:
         raise BadEvidence(f"the outcomes give {expected} with {computed}, not {verdict['verdict']} with {stated}")
 
 
 def _close(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return one[:2] == other[:2] and np.allclose(one[2:], other[2:], rtol=1e-6, atol=1e-9)
+    here, there = ([np.inf if value is None else value for value in each[2:]] for each in (one, other))
+    return one[:2] == other[:2] and np.allclose(here, there, rtol=1e-6, atol=1e-9)
 
 
 def _compare_ledger(verdict: dict[str, Any], entries: list[dict[str, Any]]) -> None:
-    number, plan = verdict["look"]["number"], entries[0] if entries else {}
-    look = next((each for each in entries if each["kind"] == "look" and each["look"] == number), None)
-    if look is None or look["question"] != verdict["question"]:
+    number, key = verdict["look"]["number"], digest(verdict["question"])
+    look = next((each.look for each in taken(entries, Path("ledger.jsonl")) if each.look.key == key), None)
+    if look is None or look.number != number:
         raise BadEvidence(f"the ledger doesn't hold look {number} with this question")
-    if (plan.get("looks"), plan.get("confidence")) != (verdict["look"]["of"], verdict["confidence"]):
+    if (look.looks, look.confidence) != (verdict["look"]["of"], verdict["confidence"]):
         raise BadEvidence("the ledger planned other looks, or another confidence, than the verdict states")
 
 
 def _compare_case(verdict: dict[str, Any], found: Outcomes, case: Case) -> None:
     question = verdict["question"]
-    if verdict["schema"] < SCHEMA:
+    if verdict["schema"] < ORDERLESS:
         raise BadEvidence("an older pdcl wrote this evidence and hashed audit sets otherwise; verify it without MODEL")
     if case.old is not None and question.get("against") != model_hash(case.old):
         raise BadEvidence("this old model is another than the one that the verdict compares with")

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pdcl.errors import PdclError, UsageError
+from pdcl.errors import PdclError, StateError, UsageError
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.entry import FORGOTTEN
 from pdcl.lifelong.forgetting import forget_samples
@@ -22,7 +22,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.owners import GROUP, belonging, memory_hashes
 from pdcl.lifelong.save import save
 from pdcl.running.load import load
-from pdcl.storage.disk import read_regular, reported, write_whole
+from pdcl.storage.disk import read_regular, remove_tree, reported, write_whole
 from pdcl.storage.vault import MANIFEST, PREVIOUS
 from pdcl.streams.audits import SAMPLES, Audit, read_audit
 from pdcl.streams.hashes import name_hashes, sample_hashes
@@ -102,20 +102,31 @@ def forget(
     samples: their inputs, as an array, (x, y), or a file or directory with x. group: `COLUMN=VALUE`, a column of
     `learn(…, columns=)` or the groups of `learn(…, groups=)`. audit: the audit set. evidence: a directory of evidence
     folders; those that hold the samples lose their copy of the audit samples, and still verify without it. handed:
-    what `pdcl.load` needs. The lineage keeps that something was forgotten, when and how many, not what it was.
+    what `pdcl.load` needs. The lineage keeps that something was forgotten, when and how many, and keyed hashes of what
+    the weights were trained on, so that the gate still refuses it as audit data.
     """
     path, wanted = Path(model), Wanted.of(samples, group)
     removed: dict[str, int] = {}
-    with Workspace(path) as work:
+    with Workspace(path, None if audit is None else Path(audit)) as work:
         work.clear()
+        _check_link(path / PREVIOUS)
         learner = load(path, **copy.deepcopy(handed))
         trained = _trained_on(learner, wanted)
         places = [path, *([path / PREVIOUS] if (path / PREVIOUS / MANIFEST).is_file() else [])]
-        for place in reversed(places):
-            held = learner if place == path else load(place, **copy.deepcopy(handed))
-            removed[str(place)] = _from_model(held, place, wanted)
+        states = {place: learner if place == path else load(place, **copy.deepcopy(handed)) for place in places}
+        counts = {place: forget_samples(held, wanted.among(held)) for place, held in states.items()}
+        removed |= {str(place): count or 0 for place, count in counts.items()}
         remains = _from_audit(audit, wanted, removed) + _from_evidence(evidence, wanted, removed)
+        # The model comes last: after a kill its lineage says that something was forgotten only once all of it was.
+        for place in reversed(places):
+            if (count := counts[place]) is not None:
+                _save_without(states[place], place, count)
     return Forgotten(removed, [*_weights(path, trained), *_unsure(learner, wanted, audit, evidence), *remains])
+
+
+def _check_link(previous: Path) -> None:
+    if previous.is_symlink():
+        raise StateError(f"{previous} is a link, and pdcl writes through none; remove it", previous)
 
 
 def _trained_on(learner: Learner, wanted: Wanted) -> bool:
@@ -125,13 +136,10 @@ def _trained_on(learner: Learner, wanted: Wanted) -> bool:
     return bool(by_sample) or bool(by_name)
 
 
-def _from_model(learner: Learner, place: Path, wanted: Wanted) -> int:
+def _save_without(learner: Learner, place: Path, count: int) -> None:
     """Save the state without the samples, in the place of the one that has them."""
-    values = [] if wanted.value is None else [wanted.value]
-    count = forget_samples(learner, wanted.among(learner), name_hashes(values, learner.lineage.key))
-    learner.lineage.note_change(learner.tasks_learned - 1, "", {"forgotten": count}, FORGOTTEN)
+    learner.lineage.note_change(learner.tasks_learned - 1, "", {"forgotten": count, "hashes": "kept"}, FORGOTTEN)
     save(learner, place, amend=True)
-    return count
 
 
 def _weights(path: Path, trained: bool) -> list[str]:
@@ -158,7 +166,12 @@ def _unsure(learner: Learner, wanted: Wanted, audit: Any, evidence: Any) -> list
 
 
 def _from_audit(audit: str | Path | None, wanted: Wanted, removed: dict[str, int]) -> list[str]:
-    if audit is None or not (Path(audit) / SAMPLES).exists():
+    if audit is None:
+        return []
+    with reported(Path(audit)):
+        for half in Path(audit).glob(f".{SAMPLES}.*.tmp"):
+            half.unlink()
+    if not (Path(audit) / SAMPLES).exists():
         return []
     held = read_audit(audit)
     mask = wanted.in_audit(held)
@@ -187,8 +200,12 @@ def _from_evidence(evidence: str | Path | None, wanted: Wanted, removed: dict[st
 
 
 def _folders(evidence: str | Path | None) -> Iterator[Path]:
+    """Evidence folders; what a kill left half-written, which may hold samples, is removed."""
     if evidence is not None:
         root = Path(evidence)
+        for half in root.glob(".*.tmp/verdict.json"):
+            with reported(half):
+                remove_tree(half.parent)
         yield from sorted({each.parent for each in (*root.glob("verdict.json"), *root.glob("*/verdict.json"))})
 
 

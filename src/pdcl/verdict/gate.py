@@ -21,17 +21,17 @@ from pdcl.storage.serialize import pack, tensor_bytes
 from pdcl.streams.audits import Audit, as_audit
 from pdcl.streams.samples import Column, column
 from pdcl.verdict.advice import labels_of, levers
+from pdcl.verdict.covering import Coverage, coverage, listed
 from pdcl.verdict.criteria import Asked, criteria_of
 from pdcl.verdict.deciding import PASS, UNDECIDED, Row, decide
 from pdcl.verdict.leakage import check_unseen
 from pdcl.verdict.ledger import Ledger
 from pdcl.verdict.measuring import Outcomes, membership_by, outcomes, rows, stored_then
 from pdcl.verdict.outcome import Verdict
-from pdcl.verdict.remembering import check_ledger, remember
+from pdcl.verdict.remembering import check_ledger, home_of, others_of, remember, sample_of
 
 # What stands for groups that are no column of the audit set.
 GIVEN = "given"
-SHOWN = 10
 
 
 def gate(
@@ -82,10 +82,9 @@ def gate(
     command = ""
     if not isinstance(model, Learner) and not isinstance(against, Learner) and named != GIVEN:
         command = case.asked.command(str(model), examined.name, None if against is None else str(against))
-    book, saved = Ledger(ledger or examined.place), None if isinstance(model, Learner) else Path(model)
-    check_ledger(book, case.audit, learner, saved, None if evidence is None else Path(evidence))
-    verdict = case.judged(book, confidence, looks, command)
-    remember(saved, book, case.question["audit"])
+    book, home = Ledger(ledger or examined.place), home_of(learner)
+    check_ledger(book, case.audit, learner, home, None if evidence is None else Path(evidence))
+    verdict = case.judged(book, confidence, looks, command, home)
     if evidence is not None:
         from pdcl.verdict.evidence import write_evidence
 
@@ -116,24 +115,30 @@ class Case:
         order = audit.order()
         return cls(learner, audit.taken(order), asked, None if clusters is None else clusters[order], old)
 
-    def judged(self, ledger: Ledger, confidence: float | None, looks: int | None, command: str) -> Verdict:
-        """The verdict. What can be refused is refused before the look is written down."""
+    def judged(
+        self, ledger: Ledger, confidence: float | None, looks: int | None, command: str, home: Path | None = None
+    ) -> Verdict:
+        """The verdict. What can be refused is refused before the look is written down. home: where the model is."""
         made = self.rows()
         notes = [check_unseen(self.learner, self.audit, self.clusters), *self.asked.assumptions()]
-        if self.unseen:
-            notes.append(f"UNDECIDED at best: of what the model learned, {_listed(self.unseen)} has no audit samples.")
+        if copies := self.outcomes.copies:
+            notes.append(f"{copies:,} of the {len(self.audit):,} audit samples are copies of others; each counts once.")
+        notes += self.coverage.notes
         if self.asked.paired and (missing := self.without_reference):
-            notes.append(
-                f"Not compared with what was when it was learned, as no outcome is stored: {_listed(missing)}."
-            )
-        look = ledger.look(self.question, looks, confidence)
+            notes.append(f"Not compared with what was when it was learned, as no outcome is stored: {listed(missing)}.")
+        sample = sample_of(self.audit)
+        others, unread = others_of(ledger, home)
+        look = ledger.look(self.question, looks, confidence, sample, others)
         decision = decide(made, look.level)
-        if self.unseen and decision.verdict == PASS:
+        if not self.coverage and decision.verdict == PASS:
             decision = replace(decision, verdict=UNDECIDED)
         answers = [[row.criterion, row.group, row.verdict] for row in decision.rows]
         ledger.note(look, {"verdict": decision.verdict, "rows": answers})
-        help_ = levers(self.learner, decision.rows, self.asked.by, self.task_names, self.asked.clip)
-        return Verdict(decision, look, self.question, [*notes, f"Ledger: {ledger.path}"], help_, command)
+        untold = remember(home, ledger, self.audit, sample)
+        notes += [f"Ledger: {ledger.path}", *unread]
+        notes += [f"{place} can't be written, so that it doesn't know of this look." for place in untold]
+        help_ = levers(self.learner, decision.rows, self.asked.by, self.task_names)
+        return Verdict(decision, look, self.question, notes, help_, command)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -159,18 +164,9 @@ class Case:
         return [name for name, mask in membership.items() if name not in newest and not there[mask].all()]
 
     @cached_property
-    def unseen(self) -> list[str]:
-        """Tasks, or classes, that the model learned and this question asks about, without any audit sample."""
-        entries, found = self.learner.lineage.tasks, list[str]()
-        if self.asked.by == "task":
-            there = {str(value) for value in self.audit.column("task", "by=task").tolist()}
-            found += [f"task {entry['name']}" for entry in entries if str(entry["name"]) not in there]
-        of_classes = any(each.kind in ("miss", "alarm") for each in self.asked.criteria)
-        if entries and (self.asked.by == "class" or of_classes) and self.outcomes.truth is not None:
-            labels, seen = labels_of(self.learner), set(self.outcomes.truth.tolist())
-            learned = len(self.learner.spec.labels) if self.learner.spec is not None else 0
-            found += [f"class {labels[c]}" for c in range(learned) if c not in seen]
-        return found
+    def coverage(self) -> Coverage:
+        """Which tasks and classes that the model learned have no audit sample."""
+        return coverage(self.learner, self.audit, self.outcomes.truth)
 
     @cached_property
     def question(self) -> dict[str, Any]:
@@ -181,8 +177,7 @@ class Case:
         }
         if self.asked.groups == GIVEN and self.clusters is not None:
             about["clusters"] = hashlib.sha256(repr(self.clusters.tolist()).encode()).hexdigest()
-        if self.unseen:
-            about["unseen"] = self.unseen
+        about |= self.coverage.as_json()
         if self.old is not None:
             about["against"] = model_hash(self.old)
         if self.asked.paired and self.outcomes.then is not None:
@@ -214,10 +209,6 @@ def model_hash(learner: Learner) -> str:
     digest.update(tensor_bytes(tensors))
     digest.update(repr(rest).encode())
     return digest.hexdigest()
-
-
-def _listed(names: list[str]) -> str:
-    return f"{len(names)} ({', '.join(names[:SHOWN])}{' …' if len(names) > SHOWN else ''})"
 
 
 def _clusters(audit: Audit, groups: Any) -> tuple[Column | None, str | None]:

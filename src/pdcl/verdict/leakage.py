@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdcl.errors import UsageError
+from pdcl.lifelong.entry import FORGOTTEN
 from pdcl.lifelong.learner import Learner
 from pdcl.streams.audits import Audit
 from pdcl.streams.hashes import name_hashes, sample_hashes
@@ -23,7 +24,14 @@ def check_unseen(learner: Learner, audit: Audit, groups: Column | None) -> str:
     if groups is not None and len(seen.groups):
         names = [str(group) for group in groups.tolist()]
         _refuse(np.isin(name_hashes(names, seen.key).numpy(), seen.groups.numpy()), "samples of groups", names, audit)
-    return f"No audit sample is among the {len(seen.samples):,} that the model's lineage has learned." + _twice(hashes)
+    return f"No audit sample is among the {len(seen.samples):,} that the model's lineage has learned."
+
+
+def untraceable(learner: Learner) -> list[str]:
+    """Samples that an older pdcl forgot, and their hashes too: audit data may be among them, and nothing shows it."""
+    forgotten = [entry["result"] for entry in learner.lineage.entries if entry["how"] == FORGOTTEN]
+    lost = any(result.get("hashes") != "kept" for result in forgotten)
+    return ["samples that an older pdcl forgot without keeping their hashes"] if lost else []
 
 
 def _refuse(known: Column, what: str, names: list[str], audit: Audit) -> None:
@@ -35,8 +43,3 @@ def _refuse(known: Column, what: str, names: list[str], audit: Audit) -> None:
         f"{int(known.sum())} of the {len(audit)} {what} in audit set {audit.name} were trained on ({shown}): "
         "a verdict from them would say nothing about new data. Take them out"
     )
-
-
-def _twice(hashes: Column) -> str:
-    repeated = len(hashes) - len(np.unique(hashes))
-    return f" {repeated} occur more than once, which independent samples rarely do." if repeated else ""

@@ -4,121 +4,134 @@ Asking until one answer is PASS makes wrong PASSes likely (twelve candidates exa
 look fixes how many there will ever be and the confidence of all of them together; each gets (1 − confidence) / looks as
 its level (Bonferroni). A look is written down before its answer is known. The same question again is the same look.
 
+A look holds the marks of its samples, so that it counts for any set that shares one (`looks`). What other ledgers know
+of the same samples is written into this one first.
+
 The chain shows any change within it. Cutting lines off its end, or starting anew, shows against copies of it: every
 evidence folder holds one.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pdcl.errors import Locked, PdclError, UsageError
+from pdcl.errors import Locked
 from pdcl.storage.disk import append_line, read_regular, reported
 from pdcl.storage.locking import Lock
+from pdcl.verdict.looks import (
+    LedgerError,
+    Look,
+    Sample,
+    Taken,
+    check_plan,
+    counted,
+    digest,
+    of_same_data,
+    planned,
+    taken,
+)
+from pdcl.verdict.marks import Marks, difference
 
 PATIENCE_SECONDS = 60.0
 FIRST = "0" * 64
+LARGEST = 2**28
 BEGINS = b'{"entry": '
 RESTORE = "restore it from an evidence folder, which holds a copy, or use audit data that no look has seen"
-
-
-class LedgerError(PdclError):
-    """The ledger doesn't allow this look, or was changed."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """Look `number` of `looks`. `confidence` is that of all of them; `level` what this one may err by."""
-
-    number: int
-    looks: int
-    confidence: float
-    repeated: bool = False
-
-    @property
-    def level(self) -> float:
-        return level_of(self.confidence, self.looks)
-
-
-def level_of(confidence: float, looks: int = 1) -> float:
-    """(1 − confidence) / looks, without the dust of binary fractions.
-
-    >>> level_of(0.95)
-    0.05
-    """
-    return round(1 - confidence, 12) / looks
+ALL = Sample()
 
 
 class Ledger:
-    """The looks at one audit set."""
+    """The looks at one audit set. stranger: it lies in a model's directory, which may come from anyone."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, stranger: bool = False) -> None:
+        self.path, self.stranger = Path(path), stranger
 
     def entries(self) -> list[dict[str, Any]]:
         """All entries, after checking the chain."""
         if not self.path.exists():
             return []
-        return checked(read_regular(self.path), str(self.path))
+        return checked(read_regular(self.path, LARGEST), str(self.path))
 
-    def look(self, question: Mapping[str, Any], looks: int | None = None, confidence: float | None = None) -> Look:
-        """Write down a look before it is taken; the first one fixes `looks` (1) and `confidence` (0.95)."""
-        _check(looks, confidence)
+    def taken(self, near: bool = False) -> list[Taken]:
+        return taken(self.entries(), self.path, near, not self.stranger)
+
+    def look(
+        self,
+        question: Mapping[str, Any],
+        looks: int | None = None,
+        confidence: float | None = None,
+        sample: Sample = ALL,
+        others: Sequence[Taken] = (),
+    ) -> Look:
+        """Write down a look before it is taken; the first one fixes `looks` (1) and `confidence` (0.95).
+
+        others: looks that other ledgers know of; they count, if they are at the same data.
+        """
+        check_plan(looks, confidence)
+        question = _plain(question)
         with self._alone():
-            entries = self.entries()
-            plan = self._plan(entries, looks, confidence)
-            return self._taken(entries, plan, dict(question))
+            past = self.past(sample, others)
+            look = counted(question, sample, past, looks, confidence)
+            self._write([*past, Taken(question, look, sample.marks, self.path)])
+            return look
 
-    def planned(self, looks: int | None = None, confidence: float | None = None) -> tuple[int, float]:
-        """How many looks there will ever be and the confidence of all: as the first look fixed them, else as given."""
-        _check(looks, confidence)
-        plan = self._plan(self.entries(), looks, confidence)
-        return plan["looks"], plan["confidence"]
+    def planned(
+        self,
+        looks: int | None = None,
+        confidence: float | None = None,
+        sample: Sample = ALL,
+        others: Sequence[Taken] = (),
+    ) -> tuple[int, float]:
+        """How many looks there will ever be and the confidence of all."""
+        return planned(self.past(sample, others), looks, confidence)
 
-    def _plan(self, entries: list[dict[str, Any]], looks: int | None, confidence: float | None) -> dict[str, Any]:
-        plan = next((entry for entry in entries if entry["kind"] == "plan"), None)
-        if plan is None:
-            return {"kind": "plan", "looks": looks or 1, "confidence": confidence or 0.95}
-        self._agree(plan, looks, confidence)
-        return plan
+    def past(self, sample: Sample = ALL, others: Sequence[Taken] = ()) -> list[Taken]:
+        """Looks at these samples, here and among others."""
+        return of_same_data(sample, [*self.taken(near=True), *others])
 
-    def _taken(self, entries: list[dict[str, Any]], plan: dict[str, Any], question: dict[str, Any]) -> Look:
-        past = [entry for entry in entries if entry["kind"] == "look"]
-        for entry in past:
-            if entry["question"] == _plain(question):
-                return Look(entry["look"], plan["looks"], plan["confidence"], repeated=True)
-        if len(past) >= plan["looks"]:
-            raise LedgerError(
-                f"all {plan['looks']} planned looks at this audit set are taken ({self.path}); a further one needs "
-                "audit data that no look has seen. Plan more at its first use: --looks N"
-            )
-        number = len(past) + 1
-        look = {"kind": "look", "look": number, "question": question}
-        self._append(entries, *([] if entries else [plan]), look)
-        return Look(number, plan["looks"], plan["confidence"])
+    def learn_of(self, looks: Sequence[Taken]) -> None:
+        """Write down looks that were taken elsewhere and aren't here."""
+        with self._alone():
+            self._write(looks)
 
     def note(self, look: Look, verdict: Mapping[str, Any]) -> None:
         """Write down what a look showed, once."""
         with self._alone():
             entries = self.entries()
-            if not any(entry["kind"] == "verdict" and entry["look"] == look.number for entry in entries):
-                self._append(entries, {"kind": "verdict", "look": look.number, **verdict})
+            noted = [entry for entry in entries if entry["kind"] == "verdict"]
+            if not any(entry.get("of", look.key) == look.key and entry["look"] == look.number for entry in noted):
+                self._append(entries, {"kind": "verdict", "look": look.number, "of": look.key, **verdict})
 
     def text(self) -> str:
         return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
 
-    def _agree(self, plan: Mapping[str, Any], looks: int | None, confidence: float | None) -> None:
-        for name, given in (("looks", looks), ("confidence", confidence)):
-            if given is not None and given != plan[name]:
-                text = f"{self.path} fixed {name}={plan[name]} at the first look at this audit set, not {given}"
-                raise LedgerError(f"{text}; leave --{name} out, or use other audit data")
+    def _write(self, looks: Sequence[Taken]) -> None:
+        entries = self.entries()
+        here = taken(entries, self.path)
+        known = {each.look.key for each in here}
+        fresh = [each for each in looks if each.look.key not in known]
+        if not fresh:
+            return
+        numbers = [entry["entry"] for entry in entries if entry["kind"] == "look"]
+        held = {n: each.marks for n, each in zip(numbers, here, strict=True) if each.marks is not None}
+        plan = {"kind": "plan", "looks": fresh[0].look.looks, "confidence": fresh[0].look.confidence}
+        lines = [] if entries else [plan]
+        for each in fresh:
+            lines.append(self._line(each, held))
+            if each.marks is not None:
+                held[len(entries) + len(lines) - 1] = each.marks
+        self._append(entries, *lines)
+
+    def _line(self, each: Taken, held: dict[int, Marks]) -> dict[str, Any]:
+        about = {"looks": each.look.looks, "confidence": each.look.confidence, "question": each.question}
+        samples = {} if each.marks is None else {"samples": difference(each.marks, held)}
+        source = {} if each.place == self.path else {"from": str(each.place)}
+        return {"kind": "look", "look": each.look.number, **about, **samples, **source}
 
     def _append(self, entries: list[dict[str, Any]], *contents: dict[str, Any]) -> None:
         """All in one write: a plan without its first look is a ledger that was cut."""
@@ -161,7 +174,7 @@ def checked(content: bytes, where: str) -> list[dict[str, Any]]:
             entry = json.loads(line)
             whole = entry["hash"] == digest({k: v for k, v in entry.items() if k != "hash"})
             follows = entry["previous"] == (entries[-1]["hash"] if entries else FIRST) and entry["entry"] == number
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise LedgerError(f"{where}: line {number + 1} is no ledger entry ({error})") from error
         if not (whole and follows):
             raise LedgerError(f"{where}: line {number + 1} was changed, or lines before it were removed")
@@ -174,19 +187,7 @@ def checked(content: bytes, where: str) -> list[dict[str, Any]]:
     return entries
 
 
-def digest(content: Mapping[str, Any]) -> str:
-    """sha256 of a JSON value, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
 def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
     """As it will be read back."""
     found: dict[str, Any] = json.loads(json.dumps(content, ensure_ascii=False))
     return found
-
-
-def _check(looks: int | None, confidence: float | None) -> None:
-    if looks is not None and looks < 1:
-        raise UsageError(f"looks={looks} must be at least 1")
-    if confidence is not None and not 0.5 < confidence < 1:
-        raise UsageError(f"confidence={confidence} must lie between 0.5 and 1: 0.95 is 95 %")

@@ -9,10 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pdcl.verdict.deciding import FAIL, PASS, UNDECIDED, Decision, Judged
-from pdcl.verdict.ledger import Look
+from pdcl.verdict.looks import Look
 
-# 2: the hash of an audit set doesn't depend on the order of its rows.
-SCHEMA = 2
+# 2: the hash of an audit set doesn't depend on the order of its rows. 3: copies of a sample count once, and a loss that
+# reaches the clip forbids a PASS.
+SCHEMA, ORDERLESS, BEYOND = 3, 2, 3
 CODES = {PASS: 0, FAIL: 1, UNDECIDED: 2}
 CAVEAT = "The optimiser guarantees nothing for a non-convex network; a PASS is right with the stated confidence."
 

@@ -28,7 +28,9 @@ def cells(row: Judged) -> tuple[str, ...]:
     return (row.group, counted, measured, number(row, row.limit), number(row, row.estimate), bounds, verdict)
 
 
-def number(row: Judged, value: float) -> str:
+def number(row: Judged, value: float | None) -> str:
+    if value is None:
+        return "–"
     if row.criterion in PAIRED:
         return f"{100 * value:+.2f} pt"
     return f"{value:.4f}" if row.criterion == "loss" else f"{100 * value:.2f} %"
@@ -41,6 +43,12 @@ def remarks(verdict: Verdict) -> list[str]:
         lines.append("* passes as one of all groups, which pass together; not on its own (Holm).")
     if any(row.units != row.samples for row in verdict.rows):
         lines.append("samples n of g: n samples of g independent groups, each of which counts once.")
+    if clips := dict.fromkeys(f"{row.clip:.4g}" for row in verdict.rows if row.clip is not None):
+        text = "no number of samples bounds larger ones, so that PASS needs that no loss reaches it"
+        lines.append(f"Losses count up to {', '.join(clips)} in bounds: {text}.")
+    if any(row.beyond for row in verdict.rows):
+        told = (f"{row.group} {row.beyond:,} of {row.samples:,}" for row in verdict.rows if row.beyond)
+        lines.append(f"Losses that reach it: {', '.join(told)}.")
     methods = ", ".join(dict.fromkeys(row.method for row in verdict.rows))
     lines.append(f"Bounds: {methods}; one-sided each, for all rows at once (Bonferroni).")
     return [*lines, *verdict.notes, CAVEAT]

@@ -9,21 +9,21 @@ import numpy as np
 
 from pdcl.streams.audits import Audit, as_audit
 from pdcl.verdict.estimates import certifiable, wanted
-from pdcl.verdict.ledger import Ledger, level_of
+from pdcl.verdict.ledger import Ledger
+from pdcl.verdict.looks import level_of
+from pdcl.verdict.remembering import others_of, sample_of
 
 
 def sizes(audit: Audit, by: str = "auto", groups: str | None = None) -> dict[str, int]:
-    """Independent samples, or groups of samples, by group of the gate."""
+    """Distinct samples, or groups of samples, by group of the gate."""
     if by == "auto":
         by = "task" if "task" in audit.columns else "all"
     values = {"all": np.full(len(audit), "all"), "class": audit.y}.get(by)
     values = audit.column(by, f"by={by}") if values is None else values
     clusters = None if groups is None else audit.column(groups, f"groups={groups}")
     names = np.asarray([str(value) for value in values.tolist()])
-    return {
-        name: int((names == name).sum() if clusters is None else len(np.unique(clusters[names == name])))
-        for name in dict.fromkeys(names.tolist())
-    }
+    alike = audit.numbers() if clusters is None else clusters
+    return {name: len(np.unique(alike[names == name])) for name in dict.fromkeys(names.tolist())}
 
 
 def plan_text(
@@ -40,7 +40,8 @@ def plan_text(
     Where the first look was taken, the ledger has fixed `looks` and `confidence`.
     """
     examined = as_audit(audit)
-    looks, confidence = Ledger(ledger or examined.place).planned(looks, confidence)
+    book, sample = Ledger(ledger or examined.place), sample_of(examined)
+    looks, confidence = book.planned(looks, confidence, sample, others_of(book)[0])
     level = level_of(confidence, looks)
     counts = sizes(examined, by, groups)
     lines = [plan_line(name, count, level, max_error) for name, count in counts.items()]

@@ -1,4 +1,7 @@
-"""What a model remembers of the looks taken at it, so that a ledger can't lose them unnoticed.
+"""Who else knows of the looks at an audit set, so that neither a copy of it nor a cut ledger makes them anew.
+
+Looks are written into three ledgers: that of the audit set, `looks.jsonl` beside a saved model, and the user's, of all
+audit sets. A copy of the audit set alone, or of the model alone, leaves two of them.
 
 A trace is how long a ledger was and the hash of its last entry. It stands in `looks.json` beside a saved model, in the
 lineage of an updated one, and in every evidence folder. A ledger that lacks what a trace saw was cut, emptied or
@@ -14,15 +17,17 @@ from typing import Any
 
 import torch
 
-from pdcl.errors import PdclError
+from pdcl.errors import Locked, PdclError, StateError
 from pdcl.lifelong.learner import Learner
 from pdcl.storage.disk import read_regular, write_whole
-from pdcl.storage.vault import MANIFEST
-from pdcl.streams.audits import Audit
+from pdcl.storage.vault import MANIFEST, PREVIOUS
+from pdcl.streams.audits import LEDGER, Audit, ledgers_directory
 from pdcl.streams.hashes import sample_hashes
-from pdcl.verdict.ledger import RESTORE, Ledger, LedgerError, checked
+from pdcl.verdict.ledger import RESTORE, Ledger, checked
+from pdcl.verdict.looks import LedgerError, Sample, Taken
+from pdcl.verdict.marks import marks_of
 
-LOOKS = "looks.json"
+LOOKS, OWN = "looks.json", "looks.jsonl"
 LARGEST = 2**24
 Trace = dict[str, Any]
 
@@ -33,15 +38,51 @@ def trace(ledger: Ledger, audit: str) -> Trace:
     return {"ledger": str(ledger.path.resolve()), "audit": audit, "entries": len(entries), "head": entries[-1]["hash"]}
 
 
+def home_of(learner: Learner) -> Path | None:
+    """Where the model is saved; looks at its state before the newest one count there, too."""
+    home = learner.home
+    if home is None or not (home / MANIFEST).is_file():
+        return None
+    return home.absolute().parent if home.absolute().name == PREVIOUS else home
+
+
+def sample_of(audit: Audit) -> Sample:
+    return Sample(marks_of(audit.x), audit.hash())
+
+
+def others_of(ledger: Ledger, model: Path | None = None) -> tuple[list[Taken], list[str]]:
+    """Looks that other ledgers know of: those beside this one, the user's, the model's; and what can't be read.
+
+    To damage one of them is as good as to delete it, so that it is said and the others count.
+    """
+    beside = sorted(ledger.path.parent.glob(f"*{LEDGER}"))
+    users = sorted(ledgers_directory().glob(f"*/{LEDGER}"))
+    own = [] if model is None else [Ledger(model / OWN, stranger=True)]
+    found, notes = list[Taken](), list[str]()
+    for each in (*map(Ledger, beside), *map(Ledger, users), *own):
+        if each.path.absolute() != ledger.path.absolute():
+            try:
+                found += each.taken()
+            except (LedgerError, StateError) as error:
+                notes.append(f"Looks that only this ledger knows of don't count, as it can't be read: {error}.")
+    return found, notes
+
+
 def check_ledger(
     ledger: Ledger, audit: Audit, learner: Learner, model: Path | None = None, evidence: Path | None = None
 ) -> None:
-    """Raise LedgerError where a look at this audit set is remembered that the ledger doesn't hold."""
-    content = audit.hash()
+    """Raise LedgerError where a look at this audit set is remembered that the ledger doesn't hold.
+
+    Where another ledger knows the looks themselves, they count in that of a copy, too, and it lacks nothing.
+    """
+    content, place = audit.hash(), str(ledger.path.resolve())
     known = [each for each in (*_beside(model), *_in_evidence(evidence)) if each.get("audit") == content]
     known += _in_lineage(learner, audit, content, ledger)
     entries = ledger.entries()
+    told = any(each.question.get("audit") == content for each in others_of(ledger, model)[0])
     for each in known:
+        if told and each.get("ledger") not in (None, place):
+            continue
         count = each["entries"]
         if len(entries) < count or entries[count - 1]["hash"] != each["head"]:
             raise LedgerError(
@@ -50,13 +91,28 @@ def check_ledger(
             )
 
 
-def remember(model: Path | None, ledger: Ledger, audit: str) -> None:
-    """Note the newest look beside the model, where that is a directory of a saved one that can be written."""
-    if model is None or not (model / MANIFEST).is_file():
-        return
-    held = [each for each in _read(model / LOOKS) if each.get("audit") != audit]
+def remember(model: Path | None, ledger: Ledger, audit: Audit, sample: Sample) -> list[str]:
+    """Tell the user's ledgers and the model's directory of the looks at this audit set; who couldn't be told."""
+    looks = ledger.past(sample)
+    silent = _tell(Ledger(audit.shelf), ledger, looks)
+    if model is None:
+        return silent
+    newest = trace(ledger, audit.hash())
+    about = ("audit", "ledger")
+    held = [each for each in _read(model / LOOKS) if any(each.get(name) != newest[name] for name in about)]
     with suppress(OSError):
-        write_whole(model / LOOKS, json.dumps([*held, trace(ledger, audit)], indent=1).encode())
+        write_whole(model / LOOKS, json.dumps([*held, newest], indent=1).encode())
+    return silent + _tell(Ledger(model / OWN), ledger, looks)
+
+
+def _tell(other: Ledger, ledger: Ledger, looks: list[Taken]) -> list[str]:
+    if other.path.absolute() == ledger.path.absolute():
+        return []
+    try:
+        other.learn_of(looks)
+    except (LedgerError, StateError, Locked):
+        return [str(other.path)]
+    return []
 
 
 def _beside(model: Path | None) -> list[Trace]:

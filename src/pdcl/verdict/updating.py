@@ -12,16 +12,19 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pdcl.errors import UsageError
+from pdcl.errors import PdclError, UsageError
+from pdcl.lifelong.audit_place import made_identity
 from pdcl.lifelong.audit_split import Planned, plan_aside
 from pdcl.lifelong.entry import LEARNED, REFUSED
 from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.new_task import check_labels, kind_of
 from pdcl.lifelong.references import measured, note_references
 from pdcl.lifelong.save import new_state_id, save
 from pdcl.lifelong.violation import breaks
@@ -86,21 +89,28 @@ def update(
     name = str(name)
     job = Job(path, name, place, found, asked, evidence if evidence is None else Path(evidence), samples)
     training = {"tolerance": tolerance, "epochs": epochs, "batch": batch}
-    with Workspace(path) as work:
+    with Workspace(path, place) as work:
         old = load(path, **copy.deepcopy(handed))
         known = decided(old.lineage, name, job.data)
         if known is not None and (known or not again):
             # What an interrupted call left there: it was decided before it could tidy up.
             work.clear()
             return known
+        check_labels(old, found, kind_of(old, None))
         planned = _planned(job, old, audit_share, audit_budget)
         key = job.key(old, planned, training)
+        about = job.about(key)
+        written = job.evidence is not None and _written(job.evidence, about)
         candidate = work.candidate(key, copy.deepcopy(handed))
         if candidate is None:
             candidate = load(path, **copy.deepcopy(handed))
-            _learn(candidate, job, planned, {**training, "listener": listener}, key, old)
+            _learn(candidate, job, planned, {**training, "listener": listener}, about, old)
             work.keep(candidate)
-        return _decide(job, work, old, candidate, planned)
+        else:
+            # The call that was interrupted may have asked otherwise.
+            _amended(candidate, {"update": about})
+        candidate.home = path
+        return _decide(job, work, old, candidate, planned, written)
 
 
 @dataclass(frozen=True)
@@ -131,6 +141,13 @@ class Job:
             {k: repr(v) for k, v in training.items()},
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def about(self, key: str) -> dict[str, Any]:
+        """What the candidate's entry says while it is judged; its evidence is recognised by it."""
+        asked = {name: value for name, value in self.asked.items() if value is not None}
+        about = {"key": key, "name": self.name, "data": self.data, "asked": asked}
+        as_read: dict[str, Any] = json.loads(json.dumps(about, default=repr))
+        return as_read
 
     def examined(self, planned: Planned | None) -> Audit:
         """The audit set that the candidate is judged on, with its ledger in its place."""
@@ -169,7 +186,12 @@ def _planned(job: Job, old: Learner, share: float, budget: int | None) -> Planne
 
 
 def _learn(
-    candidate: Learner, job: Job, planned: Planned | None, training: dict[str, Any], key: str, old: Learner
+    candidate: Learner,
+    job: Job,
+    planned: Planned | None,
+    training: dict[str, Any],
+    about: dict[str, Any],
+    old: Learner,
 ) -> None:
     """Learn what isn't set aside; the entry holds the key, by which an interrupted update finds its candidate."""
     rest = job.samples if planned is None else planned.rest
@@ -179,7 +201,7 @@ def _learn(
         Aloud(candidate, training["listener"]).hear(Warned(candidate.tasks_learned, planned.note))
     candidate.learn(rest.inputs, rest.targets, groups=rest.groups, columns=columns, name=job.name, **given)
     audit = None if planned is None else asdict(planned.about)
-    _amended(candidate, {"audit": audit, "update": {"key": key, "name": job.name, "data": job.data}})
+    _amended(candidate, {"audit": audit, "update": about})
     if before := _of_past_tasks(job.audit, old):
         candidate.lineage.references = candidate.lineage.references.joined(measured(old, before))
 
@@ -202,11 +224,13 @@ def _amended(learner: Learner, more: dict[str, Any]) -> None:
     learner.lineage.entries[-1] = {**last, "result": {**last["result"], **more}}
 
 
-def _decide(job: Job, work: Workspace, old: Learner, candidate: Learner, planned: Planned | None) -> Update:
+def _decide(
+    job: Job, work: Workspace, old: Learner, candidate: Learner, planned: Planned | None, written: bool
+) -> Update:
     about = {"name": job.name, "data": job.data, "limits": {k: v for k, v in job.asked.items() if v is not None}}
     if breaks(candidate.promises):
         return _refused(job, work, old, candidate, {**about, **broken(candidate.promises)}, None)
-    verdict = _judged(job, old, candidate, planned)
+    verdict = _judged(job, old, candidate, planned, written)
     seen = trace(Ledger(job.audit / LEDGER), verdict.question["audit"])
     place = None if job.evidence is None else str(job.evidence)
     record = {**about, **gated(verdict), "trace": seen, "evidence": place}
@@ -215,25 +239,25 @@ def _decide(job: Job, work: Workspace, old: Learner, candidate: Learner, planned
     return _promoted(job, work, candidate, planned, record, verdict)
 
 
-def _judged(job: Job, old: Learner, candidate: Learner, planned: Planned | None) -> Verdict:
+def _judged(job: Job, old: Learner, candidate: Learner, planned: Planned | None, written: bool) -> Verdict:
     examined, asked = job.examined(planned), job.asked
     grouped = "group" if job.samples.groups is not None and "group" in examined.columns else None
     against = None if asked["max_drop"] is None else old
-    evidence = None if job.evidence is None or _written(job.evidence, candidate, examined) else job.evidence
+    evidence = None if written else job.evidence
     return gate(
         candidate, examined, **asked, against=against, groups=grouped, evidence=evidence, samples=job.keep_samples
     )
 
 
-def _written(place: Path, candidate: Learner, audit: Audit) -> bool:
-    """Whether this evidence was written by this update, before it was interrupted."""
+def _written(place: Path, about: dict[str, Any]) -> bool:
+    """Whether this evidence was written by this very update, before it was interrupted; any other is refused."""
     try:
         check_place(place)
     except UsageError:
-        question = json.loads(read_regular(place / "verdict.json"))["question"]
-        if (question["model"], question["audit"]) != (model_hash(candidate), audit.hash()):
-            raise
-        return True
+        with suppress(PdclError, ValueError, LookupError, TypeError, RecursionError):
+            if json.loads(read_regular(place / "lineage.json"))["tasks"][-1]["result"]["update"] == about:
+                return True
+        raise
     return False
 
 
@@ -257,7 +281,9 @@ def _promoted(
     note_references(candidate, job.examined(planned))
     state = new_state_id()
     if planned is not None:
-        work.plan(state, job.audit, add=planned.new)
+        _amended(candidate, {"audit": {**asdict(planned.about), "id": made_identity(job.audit)}})
+        if len(planned.new["y"]):
+            work.plan(state, job.audit, add=planned.new)
     save(candidate, job.model, state)
     work.finish()
     work.clear()
