@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 import pdcl
+from pdcl.lab.benchmarks.raw.archive import MissingData
+from pdcl.learning.loop import Position
 from pdcl.past.store import Memory
 from pdcl.records import checkpoint
 from pdcl.records.row_chain import RowChain
-from pdcl.streams.raw.archive import MissingData
-from pdcl.training.loop import Position
 
 
 def of_rows(count: int) -> None:

@@ -132,7 +132,7 @@ def trainer() -> str:
 
 def preset() -> str:
     """The preset with each stream's own values: `tuned`, and `default` before 0.2."""
-    from pdcl.running.presets import tables
+    from pdcl.lab.presets import tables
 
     return "tuned" if "tuned" in tables("digits") else "default"
 

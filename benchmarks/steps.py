@@ -22,10 +22,10 @@ from torch import nn
 
 import pdcl
 from _turns import TURN, images, ratio, turns
-from pdcl.learners.catalog import method
+from pdcl.learning.batches import batches
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import method
 from pdcl.streams.task import Stream, Task
-from pdcl.training.batches import batches
 
 STEPS = 1200
 BATCH = 10

@@ -93,7 +93,7 @@ def whole_run() -> float:
 
 def main(rounds: int) -> None:
     import pdcl
-    from pdcl.streams.raw.archive import MissingData, locate
+    from pdcl.lab.benchmarks.raw.archive import MissingData, locate
 
     try:
         paths = locate("mnist").paths

@@ -12,11 +12,11 @@ from typing import Any
 from pdcl.algorithm.rules import HOMES, rule, rule_names
 from pdcl.cli.form import NOT_OFFERED, explained
 from pdcl.cli.run import Running
-from pdcl.learners.catalog import method, methods
-from pdcl.learners.pdcl import PDCL
-from pdcl.learners.plain import Finetune
-from pdcl.learners.replay import ER
-from pdcl.training.schedule import Schedule
+from pdcl.lab.methods.er import ER
+from pdcl.learning.schedule import Schedule
+from pdcl.methods.catalog import method, methods
+from pdcl.methods.pdcl import PDCL
+from pdcl.methods.plain import Finetune
 
 DEFAULTS = "[defaults](results/promise.md#with-defaults-and-nothing-else)"
 LIMITS = "[limits kept](results/promise.md#limits-kept)"

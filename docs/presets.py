@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pdcl.learners.catalog import method
-from pdcl.learners.rule_options import SHORT
+from pdcl.lab.presets import stream_options, tables
+from pdcl.methods.catalog import method
+from pdcl.methods.rule_options import SHORT
 from pdcl.running.options import standing
-from pdcl.running.presets import stream_options, tables
 from pdcl.streams.catalog import find
 
 PAGE = Path(__file__).with_name("presets.md")

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 
 import pdcl
-from pdcl.learners.catalog import method
-from pdcl.promises import LimitBroken
+from pdcl.judging import LimitBroken
+from pdcl.methods.catalog import method
 
 FEATURES = ("hashed", "minilm")
 MEMORY = 770

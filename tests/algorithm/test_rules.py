@@ -10,10 +10,10 @@ from pdcl.algorithm.pace import Pace
 from pdcl.algorithm.partition_rules import Affine, Generalization
 from pdcl.algorithm.rules import HOMES, describe_rule, register_rule, rule, rule_names, settings
 from pdcl.algorithm.selection_rules import ByDual
-from pdcl.core.primal_dual import PrimalDual
 from pdcl.errors import UsageError
-from pdcl.learners.pdcl import PDCL
-from pdcl.learners.rule_options import SHORT
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.methods.pdcl import PDCL
+from pdcl.methods.rule_options import SHORT
 
 
 @pytest.mark.parametrize(

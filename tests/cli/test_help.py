@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from pdcl.cli.form import NOT_OFFERED, explained
-from pdcl.learners.catalog import methods
+from pdcl.methods.catalog import methods
 
 
 @pytest.mark.parametrize("name", methods())

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pdcl.core.primal_dual import PrimalDual
-from pdcl.learners.pdcl import PDCL
+from pdcl.learning.loop import Loop
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.learning.schedule import Schedule
+from pdcl.methods.pdcl import PDCL
 from pdcl.objective import OBJECTIVES, Objective, no_error_rate
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Spec, Stream, Task
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 # The paper's problem, step by step: the whole memory is replayed, a dual step follows every primal step.
 LITERAL: dict[str, Any] = {

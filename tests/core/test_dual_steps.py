@@ -6,7 +6,7 @@ import torch
 from pdcl.algorithm.algorithm1 import Duals
 from pdcl.algorithm.dual_rules import Ascent, DualRule
 from pdcl.errors import Diverged
-from pdcl.training.events import DualsMoved
+from pdcl.learning.events import DualsMoved
 
 BOTH = pytest.mark.parametrize("by", ["core", "learner"])
 

@@ -9,9 +9,9 @@ import torch
 from pdcl.algorithm.constraints import task_sets
 from pdcl.algorithm.partition_rules import PartitionRule
 from pdcl.algorithm.rules import rule
+from pdcl.learning.events import ToleranceSet
 from pdcl.past.refill import chosen_positions, kept_slots
 from pdcl.streams.data import TensorData
-from pdcl.training.events import ToleranceSet
 
 LITERAL = "dual:clip=1,uniform_share=0,balance=false,candidates=0,rescore=false"
 

@@ -12,14 +12,14 @@ import torch
 import pdcl
 from pdcl.algorithm.dual_rules import Capped, Frozen, Look
 from pdcl.algorithm.partition_rules import ByRoom, medians_of_others
-from pdcl.core.end_of_task import ToEnd, out_of_reach
-from pdcl.core.primal_dual import PrimalDual
 from pdcl.errors import UsageError
+from pdcl.learning.end_of_task import ToEnd, out_of_reach
+from pdcl.learning.events import DualsMoved
+from pdcl.learning.loop import Loop
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.learning.schedule import Schedule
 from pdcl.streams.catalog import load
 from pdcl.streams.data import TensorData
-from pdcl.training.events import DualsMoved
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 
 def taught(tasks: int = 3, **options: Any) -> tuple[pdcl.PDCL, list[Any]]:

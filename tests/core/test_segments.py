@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pdcl.algorithm.constraints import task_sets, with_segments
-from pdcl.core.primal_dual import PrimalDual
+from pdcl.learning.primal_dual import PrimalDual
 from pdcl.limits.limits import as_limits
 from pdcl.objective import OBJECTIVES
 from pdcl.past.segments import Segments

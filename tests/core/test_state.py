@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from pdcl.core.primal_dual import PrimalDual
-from pdcl.core.report import Report, Trace
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.learning.report import Report, Trace
 
 SETTINGS = [
     {},
@@ -16,7 +16,7 @@ SETTINGS = [
 
 def taken(learner, stream, steps, first=0):
     """Some steps on the newest task, with whatever the learner draws."""
-    from pdcl.training.batches import Batch
+    from pdcl.learning.batches import Batch
 
     task = stream.tasks[-1]
     x, y = task.data.fetch(torch.arange(len(task.data)))

@@ -95,7 +95,7 @@ def test_the_method_page_has_the_paper_s_equations_per_sample_and_its_bounds():
         r"\lambda_t = 1",
     ):
         assert formula in text, formula
-    assert found("pdcl.core.primal_dual.SAMPLE_TOLERANCE") == 1.1
+    assert found("pdcl.learning.primal_dual.SAMPLE_TOLERANCE") == 1.1
     assert f"n<sub>min</sub> is {found('pdcl.algorithm.partition_rules.Generalization')().minimum}:" in text
 
 
@@ -107,7 +107,7 @@ def test_every_equation_of_the_method_page_can_be_drawn():
 
 
 def test_the_page_on_presets_says_what_the_data_is():
-    from pdcl.streams.benchmarks import organa, tiny_imagenet
+    from pdcl.lab.benchmarks import organa, tiny_imagenet
 
     text = read(DOCS / "presets.md")
     assert (len(organa.ORGANS), tiny_imagenet.CLASSES, tiny_imagenet.COUNTS["test"]) == (10, 40, 50)
@@ -126,7 +126,7 @@ def test_the_page_on_rules_names_every_rule():
 
 
 def test_the_page_on_studies_lists_every_part_of_the_study_of_the_paper():
-    from pdcl.studies import load
+    from pdcl.lab.studies import load
 
     table = read(DOCS / "studies.md").split("`pdcl study paper` is all of the paper in such parts")[1]
     listed = {

@@ -12,11 +12,11 @@ from torch.utils.data import Dataset, Sampler
 
 import pdcl
 from pdcl.integrations.task_replay import forward_of
+from pdcl.learning.batches import epoch_order, seeded
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Spec, Stream, Task
-from pdcl.training.batches import epoch_order, seeded
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 from pdcl.trees import cat
 
 TASKS, BATCH, LR, EPOCHS = 3, 8, 0.3, 2

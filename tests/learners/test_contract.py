@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from pdcl import testing
-from pdcl.learners.catalog import method, methods
-from pdcl.learners.plain import Finetune
-from pdcl.learners.replay import ER
+from pdcl.lab.methods.er import ER
+from pdcl.learning.batches import Batch
+from pdcl.learning.learner import Step
+from pdcl.methods.catalog import method, methods
+from pdcl.methods.plain import Finetune
 from pdcl.streams.catalog import load
 from pdcl.streams.task import Task
-from pdcl.training.batches import Batch
-from pdcl.training.learner import Step
 
 
 @pytest.mark.parametrize("name", list(methods()))

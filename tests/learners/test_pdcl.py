@@ -9,12 +9,12 @@ import torch
 import pdcl
 from pdcl.algorithm.rules import rule
 from pdcl.errors import UsageError
-from pdcl.learners.pdcl import PDCL
-from pdcl.learners.plain import Finetune
+from pdcl.learning.events import DualsMoved, Infeasible, Partitioned, ToleranceSet, Warned
+from pdcl.learning.loop import Loop, Position
+from pdcl.learning.schedule import Schedule
+from pdcl.methods.pdcl import PDCL
+from pdcl.methods.plain import Finetune
 from pdcl.streams.catalog import load
-from pdcl.training.events import DualsMoved, Infeasible, Partitioned, ToleranceSet, Warned
-from pdcl.training.loop import Loop, Position
-from pdcl.training.schedule import Schedule
 
 # The paper's problem, by plain descent: no base weight, no drift, nothing held back.
 PAPER = {

@@ -11,7 +11,7 @@ import torch
 
 import pdcl
 from pdcl.algorithm.drift import sharpness
-from pdcl.learners.pdcl import PDCL
+from pdcl.methods.pdcl import PDCL
 from pdcl.records import schema
 
 

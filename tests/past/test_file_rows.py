@@ -14,7 +14,7 @@ import torch
 
 import pdcl
 from pdcl.errors import StateError, UsageError
-from pdcl.learners.replay import ER
+from pdcl.lab.methods.er import ER
 from pdcl.past.columns import Rows, Sequences, leaf_state
 from pdcl.past.file_rows import FileRows, fetched
 from pdcl.past.store import Memory

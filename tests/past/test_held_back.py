@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import pdcl
+from pdcl.judging import split_errors
+from pdcl.learning.events import Warned
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 from pdcl.past.held_back import GUARD, REPLAY, WITNESS, Counts, allowed, hold_back, surviving
-from pdcl.promises import split_errors
 from pdcl.streams.catalog import load
-from pdcl.training.events import Warned
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 
 @pytest.fixture(autouse=True)
@@ -237,7 +237,7 @@ def test_a_group_that_has_witnesses_left_gives_none_to_replay() -> None:
         assert not kinds[0] & kinds[1]
 
 
-@pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
+@pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
 def test_many_classes_for_a_memory_leave_no_place_for_witnesses() -> None:
     """200 places are ten for each of 20 classes: two tasks of ten have witnesses, and with a third there are none."""
     x, counts = torch.randn(400, 4), []

@@ -9,11 +9,11 @@ import torch
 import pdcl
 from pdcl.algorithm.rules import rule
 from pdcl.errors import UsageError
+from pdcl.learning.events import DualsMoved
 from pdcl.past.held_back import GUARD
 from pdcl.streams.transform import Transform
-from pdcl.training.events import DualsMoved
 
-pytestmark = pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
+pytestmark = pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
 
 
 def blobs(first: int, n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pdcl.promises import Limit, judge_task
+from pdcl.judging import Limit, judge_task
 
 FIVE, TWO_POINTS = Limit("5%", value=0.05), Limit("+2pt", rise=0.02)
 

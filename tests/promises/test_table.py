@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from pdcl.promises import Limit, LimitBroken, Promise, Promises, judge_task
+from pdcl.judging import Limit, LimitBroken, Promise, Promises, judge_task
 
 DESIGNED = """\
 task      limit            then     now (witnesses, 95 %)   verdict

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from pdcl.learners.catalog import Method, method, methods
-from pdcl.learners.lwf import LwF
-from pdcl.learners.plain import Finetune
-from pdcl.learners.xder import XDER
+from pdcl.lab.methods.lwf import LwF
+from pdcl.lab.methods.xder import XDER
+from pdcl.lab.presets import layers, stream_options, tables
+from pdcl.methods.catalog import Method, method, methods
+from pdcl.methods.plain import Finetune
 from pdcl.running.options import resolve, standing
-from pdcl.running.presets import layers, stream_options, tables
 from pdcl.streams.catalog import load
 
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,10 @@ import torch
 
 import pdcl
 from pdcl.errors import Diverged, PdclError, RecordError, RunFinished, UsageError
-from pdcl.learners.catalog import method
+from pdcl.lab.presets import layers, stream_options, tables
+from pdcl.methods.catalog import method
 from pdcl.records import read_config, read_events, read_result
 from pdcl.running.options import resolve
-from pdcl.running.presets import layers, stream_options, tables
 
 QUICK = {"epochs": 1, "memory": 30}
 
@@ -114,7 +114,7 @@ def test_the_nearest_tabulated_memory_decides(memory, rate):
 
 @pytest.mark.parametrize("stream", ["digits", "mnist", "organa", "speech", "tiny_imagenet", "banking77"])
 def test_every_benchmark_has_its_presets_and_they_name_real_options(stream):
-    from pdcl.learners.catalog import methods
+    from pdcl.methods.catalog import methods
     from pdcl.running.options import names
 
     known = {name: set(names(entry.load())) for name, entry in methods().items() if not isinstance(entry.target, type)}
@@ -212,7 +212,7 @@ def test_plugins_are_known_after_they_are_loaded(tmp_path):
     from pdcl.running.plugins import load_file
 
     (tmp_path / "own.py").write_text(
-        "import pdcl\nfrom dataclasses import dataclass\nfrom pdcl.learners.plain import Finetune\n"
+        "import pdcl\nfrom dataclasses import dataclass\nfrom pdcl.methods.plain import Finetune\n"
         "@pdcl.register('own-plain', summary='plain')\n@dataclass(eq=False)\nclass Own(Finetune):\n    '''Plain.'''\n"
     )
     load_file(str(tmp_path / "own.py"))

@@ -31,7 +31,7 @@ def entries() -> dict[str, Entry]:
 def test_the_list_costs_no_import_of_torch() -> None:
     code = (
         "import sys; from pdcl.streams.catalog import catalog; names = [entry.name for entry in catalog()];"
-        "from pdcl.streams.raw.archive import status; status();"
+        "from pdcl.lab.benchmarks.raw.archive import status; status();"
         "assert 'mnist' in names; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,8 +6,8 @@ import pytest
 
 from pdcl.cli import study as command_line
 from pdcl.errors import UsageError
-from pdcl.studies import execute, load
-from pdcl.studies.parsing import parse
+from pdcl.lab.studies import execute, load
+from pdcl.lab.studies.parsing import parse
 
 CONTENT = {
     "study": {"name": "s", "streams": ["synthetic"], "methods": ["er", "pdcl"], "memory": [20], "seeds": 1},

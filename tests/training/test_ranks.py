@@ -16,14 +16,14 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pdcl.core.drawn import Drawn
+from pdcl.learning.drawn import Drawn
 from ranks_started import Ranks as Started
 from ranks_started import free_port
 
-from pdcl.core.primal_dual import PrimalDual
 from pdcl.errors import UsageError
-from pdcl.learners.pdcl import PDCL
-from pdcl.learners.replay import ERRing
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.methods.pdcl import PDCL
+from pdcl.methods.replay import ERRing
 from pdcl.ranks import Ranks
 from pdcl.streams.catalog import load
 
@@ -46,7 +46,7 @@ options = dict(memory=24, seed=1, lr=0.05, optimizer="sgd")
 if arguments["method"] == "pdcl":
     learner = pdcl.PDCL(Linear(), tolerance=0.1, dual_lr=0.5, dual_steps=12, **options, **arguments["rules"])
 else:
-    from pdcl.learners.replay import ER
+    from pdcl.lab.methods.er import ER
     learner = ER(Linear(), **options)
 result = pdcl.run(stream, learner, epochs=3, batch=20)
 if os.environ.get("RANK", "0") == "0":

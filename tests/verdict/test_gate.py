@@ -10,11 +10,11 @@ import torch
 
 import pdcl
 from pdcl.errors import UsageError
-from pdcl.verdict.criteria import criteria_of
-from pdcl.verdict.ledger import LedgerError
-from pdcl.verdict.measuring import estimate_of
-from pdcl.verdict.outcome import CAVEAT
-from pdcl.verdict.output import FORMATS
+from pdcl.release.criteria import criteria_of
+from pdcl.release.ledger import LedgerError
+from pdcl.release.measuring import estimate_of
+from pdcl.release.outcome import CAVEAT
+from pdcl.release.output import FORMATS
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from pdcl.learners.catalog import methods
+from pdcl.methods.catalog import methods
 from pdcl.streams.catalog import catalog
 
 USAGE = """usage: pdcl list [--plugin FILE]

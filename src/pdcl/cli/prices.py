@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from pdcl.verdict.sample_prices import SamplePrices
+    from pdcl.release.sample_prices import SamplePrices
 
 SHOWN = 10
 
@@ -30,8 +30,8 @@ def main(argv: list[str]) -> int:
     asked = tyro.cli(PricesOf, args=argv, prog="pdcl prices")
     from pdcl.errors import UsageError
     from pdcl.records.reading import read_config
-    from pdcl.verdict.prices import prices
-    from pdcl.verdict.sample_prices import prices_by_sample
+    from pdcl.release.prices import prices
+    from pdcl.release.sample_prices import prices_by_sample
 
     if asked.samples is not None and asked.samples < 1:
         raise UsageError(f"--samples {asked.samples}: list at least one")

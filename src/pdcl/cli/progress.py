@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pdcl.promises.table import Promises
-from pdcl.training.events import (
+from pdcl.judging.table import Promises
+from pdcl.learning.events import (
     DualsMoved,
     Evaluated,
     Event,

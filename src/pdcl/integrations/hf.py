@@ -26,7 +26,7 @@ from pdcl.integrations.hf_constraints import Constraints, Replay
 from pdcl.integrations.hf_outputs import Reader
 from pdcl.integrations.hf_promises import judge
 from pdcl.integrations.hf_ranks import FiniteLosses, ranks_of
-from pdcl.promises.table import Promises
+from pdcl.judging.table import Promises
 
 if TYPE_CHECKING:
     from transformers import Trainer as Base

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from pdcl.algorithm.algorithm1 import Drawn
-from pdcl.core.primal_dual import PrimalDual
 from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Capability, Positions
+from pdcl.judging.table import Promises
+from pdcl.learning.primal_dual import PrimalDual
 from pdcl.limits.limits import Limits
 from pdcl.limits.tolerance import describe
 from pdcl.objective import Objective
-from pdcl.promises.table import Promises
 from pdcl.ranks import ALONE, Ranks
 
 # Numbers of samples to their losses and errors now, [n, 2].

@@ -15,15 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset
 
-from pdcl.core.end_of_task import Ended
-from pdcl.core.primal_dual import PrimalDual
-from pdcl.core.progress import Moved
 from pdcl.errors import Diverged, UsageError
+from pdcl.judging.table import Promises
+from pdcl.learning.batches import seeded
+from pdcl.learning.end_of_task import Ended
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.learning.progress import Moved
 from pdcl.networks import eval_mode
-from pdcl.promises.table import Promises
 from pdcl.streams.data import Data
 from pdcl.streams.samples import read
-from pdcl.training.batches import seeded
 from pdcl.trees import Tree, call, joined, logits_of, map_leaves, padded, split
 
 PIECE = 1000

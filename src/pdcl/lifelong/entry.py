@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pdcl.promises.promise import TASK, Promise
-from pdcl.promises.table import Promises
+from pdcl.judging.promise import TASK, Promise
+from pdcl.judging.table import Promises
 
 LEARNED, ADOPTED, REBASED, ROLLED_BACK = "learned", "adopted", "rebased", "rolled back"
 REFUSED, FORGOTTEN = "refused", "forgotten"

@@ -12,6 +12,10 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.learning.events import Event, Infeasible, Listener, SetAside, Warned, ignore
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule, portions
+from pdcl.learning.stated import check_columns, check_enough, check_kind, own_limit
 from pdcl.lifelong.arguments import SHARE, check_arguments, task_name
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
@@ -28,10 +32,6 @@ from pdcl.streams.hashes import as_numbers, data_hashes
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
-from pdcl.training.events import Event, Infeasible, Listener, SetAside, Warned, ignore
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule, portions
-from pdcl.training.stated import check_columns, check_enough, check_kind, own_limit
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner

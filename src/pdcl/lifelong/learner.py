@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.learning.learner import Trainable
 from pdcl.lifelong import export as exporting
 from pdcl.lifelong import learn as learning
 from pdcl.lifelong import predict as predicting
@@ -20,7 +21,6 @@ from pdcl.lifelong.lineage import Lineage, check_entries
 from pdcl.streams.data import Collate
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
-from pdcl.training.learner import Trainable
 
 
 @dataclass(eq=False)

@@ -6,11 +6,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
+from pdcl.judging.promise import BROKEN
+from pdcl.judging.table import Promises
 from pdcl.lifelong.entry import ROLLED_BACK, Entry
 from pdcl.lifelong.undo import Before
 from pdcl.lifelong.warning import warn_of_broken
-from pdcl.promises.promise import BROKEN
-from pdcl.promises.table import Promises
 from pdcl.storage.interrupts import put_off
 from pdcl.streams.task import Task
 

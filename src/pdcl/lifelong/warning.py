@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdcl.errors import LearningWarning, LimitBroken
-from pdcl.promises.table import Promises
-from pdcl.training.events import Event, Infeasible, Listener, TaskBegan, Warned, ignore
+from pdcl.judging.table import Promises
+from pdcl.learning.events import Event, Infeasible, Listener, TaskBegan, Warned, ignore
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pdcl.limits.limit import Limit
 from pdcl.limits.tolerance import Fixed, PerTask, Rise, Tolerance, Written, as_tolerance, describe
-from pdcl.promises.limit import Limit
 
 REST, NEW = "*", "new"
 Segment = tuple[str, str]
@@ -86,7 +86,7 @@ def describe_limits(limits: Limits) -> str:
 
 
 def judged(tolerance: Tolerance, task: int = 0) -> Limit:
-    """The limit of one task as `pdcl.promises` judges it."""
+    """The limit of one task as `pdcl.judging` judges it."""
     if isinstance(tolerance, Rise):
         return Limit(describe(tolerance), "error", rise=tolerance.floor)
     if isinstance(tolerance, Fixed | PerTask):

@@ -21,7 +21,7 @@ from pdcl.records.writing import dumps
 from pdcl.storage.disk import appending, cut_back, reported, write_whole
 
 if TYPE_CHECKING:
-    from pdcl.training.events import Event
+    from pdcl.learning.events import Event
 
 # What makes two runs of one name the same run; versions and where an option came from don't.
 IDENTITY = ("stream", "stream_options", "method", "preset", "memory", "seed", "data")

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pdcl.judging.table import Promises
+from pdcl.learning.events import Event, Listener, PromisesJudged, RunBegan, RunEnded, Warned
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.warning import warn_of_broken, warn_of_event
-from pdcl.promises.table import Promises
 from pdcl.ranks import ALONE, Ranks
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
@@ -19,9 +22,6 @@ from pdcl.running.signals import Signals
 from pdcl.running.snapshot import write_snapshot
 from pdcl.storage.locking import Lock
 from pdcl.streams.task import Stream
-from pdcl.training.events import Event, Listener, PromisesJudged, RunBegan, RunEnded, Warned
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 
 @dataclass

@@ -6,6 +6,7 @@ import signal
 import time
 
 from pdcl.errors import Interrupted
+from pdcl.learning.loop import Loop
 from pdcl.ranks import Ranks
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
@@ -13,7 +14,6 @@ from pdcl.records.row_chain import RowChain
 from pdcl.running.checkpointing import Pace
 from pdcl.running.result import Clock
 from pdcl.running.signals import Signals
-from pdcl.training.loop import Loop
 
 # Agreeing takes one small reduction: not after every step.
 ASK_EVERY = 20

@@ -8,12 +8,12 @@ from typing import Any
 from torch import nn
 
 from pdcl.errors import StateError, UsageError
-from pdcl.learners.catalog import methods
 from pdcl.lifelong.backbone import tensors_hash, unchanged
 from pdcl.lifelong.entry import newest_promises
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.lineage import Lineage
 from pdcl.lifelong.save import KIND, spec_from_json, transform_from_json
+from pdcl.methods.catalog import methods
 from pdcl.networks.heads import widen
 from pdcl.records.checkpoint import fitting
 from pdcl.storage.serialize import from_parts

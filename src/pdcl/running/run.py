@@ -13,23 +13,23 @@ from typing import Any
 import torch
 
 from pdcl.errors import RunUnfinished, UsageError
-from pdcl.learners.catalog import Method, method
+from pdcl.laboratory import lab
+from pdcl.learning.events import Listener
+from pdcl.learning.schedule import Schedule
+from pdcl.learning.stated import check_against, check_kind
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import Method, method
 from pdcl.ranks import joined
 from pdcl.records.naming import run_name, safe
 from pdcl.records.record import Record
 from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
 from pdcl.running.options import Options, check, plain, resolve
-from pdcl.running.presets import stream_options
 from pdcl.running.result import Result
 from pdcl.storage.version import own_version
 from pdcl.streams.catalog import find, load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
-from pdcl.training.events import Listener
-from pdcl.training.schedule import Schedule
-from pdcl.training.stated import check_against, check_kind
 
 _SCHEDULE = tuple(f.name for f in fields(Schedule))
 
@@ -52,7 +52,7 @@ def run(
 
     stream: a stream, or its name
     learner: a learner, or the name of a method
-    preset: an option table of the stream: default, paper, equal
+    preset: an option table of the stream: tuned, paper, equal, …; nothing: auto, by the size and shape of its data
     out: a directory for the record; None writes nothing
     listeners: functions that hear every event
     study: options that rank between the preset's and yours
@@ -63,7 +63,7 @@ def run(
 
     Further options by name: those of the method, `epochs` and `batch`.
     """
-    stream = load(stream, **stream_options(stream, preset)) if isinstance(stream, str) else stream
+    stream = load(stream, **lab("presets").stream_options(stream, preset)) if isinstance(stream, str) else stream
     check_stream(stream)
     if isinstance(learner, str):
         entry = method(learner)
