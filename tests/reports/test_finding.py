@@ -82,3 +82,15 @@ def test_a_split_lead_names_every_leader(found):
     assert headline(both).startswith("No one method leads over 2 settings")
     assert "pdcl (significantly)" in headline(both)
     assert "er (significantly)" in headline(both)
+
+
+def test_a_headline_does_not_add_up_two_algorithms_of_one_name(tmp_path, fake_run):
+    """pdcl leads on both streams, and on one it has no limits: that is `even`."""
+    without = {"tolerance": None, "dual": "ascent", "partition": "uniform", "selection": "uniform", "base": 1.0}
+    for stream, options in (("digits", {**without, "tolerance": 0.02, "base": 0.0}), ("parts", without)):
+        for seed, value in enumerate(FIVE):
+            fake_run(tmp_path, accuracy=value + 0.05 + seed / 1000, stream=stream, options=options, seed=seed)
+            fake_run(tmp_path, accuracy=value, stream=stream, method="er", seed=seed)
+    text = headline([finding(setting) for setting in settings(group(scan(tmp_path)))])
+    assert text.startswith("No one method leads over 2 settings")
+    assert "pdcl (significantly) and pdcl, no limits = even (significantly)" in text

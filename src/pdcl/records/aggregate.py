@@ -12,6 +12,7 @@ from typing import Any
 
 from pdcl.errors import UsageError
 from pdcl.metrics import Paired, interval, paired_difference
+from pdcl.records.naming import unlimited
 from pdcl.records.table import Row
 
 
@@ -28,8 +29,9 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The method or variant, with its telling options: `pdcl alpha=0.3`."""
-        return " ".join([self.first.label, *(f"{name}={_shown(value)}" for name, value in self.changed.items())])
+        """The method or variant, with its telling options, and what ran: `pdcl alpha=0.3`, `pdcl, no limits = even`."""
+        told = " ".join([self.first.label, *(f"{name}={_shown(value)}" for name, value in self.changed.items())])
+        return told + unlimited(self.first.options)
 
     @property
     def seeds(self) -> list[int]:

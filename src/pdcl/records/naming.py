@@ -22,6 +22,25 @@ def run_name(
     return safe(f"{name}-{fingerprint(changed)}" if changed else name)
 
 
+def unlimited(options: Mapping[str, Any]) -> str:
+    """What stands behind the name of a primal-dual run without limits, since no dual of it ever moves; else nothing.
+
+    Every past task has the base weight then, and an even share of memory: that is `even`, whatever it is called.
+    """
+    pursues = {"tolerance", "dual", "partition"} <= options.keys() and _rule(options["dual"]) != "frozen"
+    if not pursues or options["tolerance"] is not None:
+        return ""
+    if not options.get("base"):
+        return ", no limits, base 0"
+    chosen = _rule(options["partition"]) in ("uniform", "affine") and _rule(options.get("selection")) == "uniform"
+    return ", no limits = even" if chosen else ", no limits"
+
+
+def _rule(written: Any) -> str:
+    """The name of a rule; one that is left open is uniform where there are no limits."""
+    return "uniform" if written is None else str(written).partition(":")[0]
+
+
 def fingerprint(options: Mapping[str, Any]) -> str:
     """Eight hex digits that the order of the options doesn't change."""
     text = dumps({key: options[key] for key in sorted(options)})

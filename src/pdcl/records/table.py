@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pdcl.errors import RecordError, UsageError
 from pdcl.records import checksum, reading, schema
+from pdcl.records.naming import unlimited
 from pdcl.storage.disk import ASIDE
 
 # Runs lie in the directory given or in directories below it, as a study leaves them.
@@ -44,6 +45,11 @@ class Row:
     cpu_seconds: float
     peak_memory_mb: float
     verified: bool = True
+
+    @property
+    def ran(self) -> str:
+        """The label and, where it doesn't say it all, what ran: `pdcl, no limits = even`."""
+        return self.label + unlimited(self.options)
 
 
 @dataclass

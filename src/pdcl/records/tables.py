@@ -41,8 +41,10 @@ def sheets(groups: Sequence[Group], comparisons: Sequence[Comparison] = ()) -> l
     result = []
     for setting, members in groupby(groups, _setting):
         result.append(Sheet(setting, GROUP_HEAD, [_group_line(member) for member in members]))
-    for (baseline, setting), pairs in groupby(comparisons, lambda c: (c.baseline.first.label, _setting(c.group))):
-        title = f"{setting}: difference to {baseline} on the same seeds"
+    for (baseline, setting), found in groupby(comparisons, lambda c: (c.baseline.first.label, _setting(c.group))):
+        pairs = list(found)
+        ran = {pair.baseline.first.ran for pair in pairs}
+        title = f"{setting}: difference to {ran.pop() if len(ran) == 1 else baseline} on the same seeds"
         result.append(Sheet(title, DIFFERENCE_HEAD, [_difference_line(pair) for pair in pairs]))
     return result
 
@@ -180,6 +182,7 @@ def _identity(member: Group) -> dict[str, Any]:
         "preset": row.preset,
         "method": row.method,
         "label": row.label,
+        "ran": row.ran,
         "memory": row.memory,
         "options": member.changed,
     }

@@ -12,6 +12,7 @@ from typing import Any
 from pdcl.errors import RecordError
 from pdcl.records import schema
 from pdcl.records.checksum import is_sealed
+from pdcl.records.naming import unlimited
 from pdcl.records.writing import finite
 from pdcl.reports import holdings
 from pdcl.reports.command import command
@@ -111,7 +112,7 @@ def identity(files: Files) -> dict[str, Any]:
         "name": files.path.name,
         "stream": _word(config.get("stream"), "unknown stream"),
         "method": _word(config.get("method"), "unknown method"),
-        "label": _word(config.get("label") or config.get("method"), files.path.name),
+        "label": _word(config.get("label") or config.get("method"), files.path.name) + unlimited(_values(config)),
         "preset": _word(config.get("preset"), ""),
         "memory": config.get("memory") if isinstance(config.get("memory"), int | str) else None,
         "seed": config.get("seed") if isinstance(config.get("seed"), int) else None,
@@ -119,6 +120,12 @@ def identity(files: Files) -> dict[str, Any]:
         "mean_forgetting": _share(result.get("mean_forgetting")),
         "seconds": _share(cost.get("seconds") if isinstance(cost, dict) else None),
     }
+
+
+def _values(config: Mapping[str, Any]) -> dict[str, Any]:
+    options = config.get("options")
+    known = options if isinstance(options, dict) else {}
+    return {name: each.get("value") for name, each in known.items() if isinstance(each, dict)}
 
 
 def _word(value: Any, otherwise: str) -> str:

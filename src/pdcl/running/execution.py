@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from pdcl.judging.table import Promises
@@ -14,6 +14,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.warning import warn_of_broken, warn_of_event
 from pdcl.ranks import ALONE, Ranks
 from pdcl.records import checkpoint
+from pdcl.records.naming import unlimited
 from pdcl.records.record import Record
 from pdcl.running.checkpointing import DEFAULT, Keeper, Pace
 from pdcl.running.joint_checkpointing import JointKeeper
@@ -95,7 +96,9 @@ class Execution:
         return result
 
     def _announce(self, loop: Loop) -> None:
-        about = (self.stream.name, self.method, len(self.stream.tasks), self.schedule.epochs, self.learner.seed)
+        own = {each.name: getattr(self.learner, each.name) for each in fields(self.learner) if each.init}
+        ran = self.method + unlimited(own)
+        about = (self.stream.name, ran, len(self.stream.tasks), self.schedule.epochs, self.learner.seed)
         loop.listener(RunBegan(*about, [str(label) for label in self.stream.spec.labels]))
 
     def _listener(self, listeners: Sequence[Listener]) -> Listener:

@@ -77,7 +77,7 @@ def _tolerances(drawn: Drawn, suffix: str, rows: Sequence[Row], memory: int | No
 def _plainly(line: Mapping[float, Group]) -> str:
     """The title without the options that tell the method's groups apart: panels name their ε."""
     row = line[min(line)].first
-    return f"{row.label}, memory {row.memory}, seed {row.seed}"
+    return f"{row.ran}, memory {row.memory}, seed {row.seed}"
 
 
 def duals(line: Mapping[float, Group], stories: Mapping[float, Story]) -> Any:
