@@ -8,6 +8,8 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.printable import printable, say
+
 
 @dataclass
 class Rollback:
@@ -30,6 +32,6 @@ def main(argv: list[str]) -> int:
 
     handed = {} if asked.network is None else {"network": own_network(asked.network)}
     entry = rollback(asked.model, why=asked.why, **handed)
-    print(f"{asked.model}: {entry['name']} is rolled back; {entry['task']} tasks are in use")
-    print(f"next: pdcl report {asked.model}")
+    say(f"{asked.model}: {printable(entry['name'])} is rolled back; {entry['task']} tasks are in use")
+    say(f"next: pdcl report {asked.model}")
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pdcl.printable import printable
 from pdcl.lifelong.feasible import Chosen
 from pdcl.promises.promise import TASK, Promise
 from pdcl.promises.table import Promises
@@ -31,7 +32,7 @@ class Entry(dict[str, Any]):
         return bool(self["how"] == ROLLED_BACK)
 
     def __repr__(self) -> str:
-        told = [f"task {self['task']} ({self['name']}) {self['how']}"]
+        told = [printable(f"task {self['task']} ({self['name']}) {self['how']}")]
         if self["samples"]:
             told.append(f"{self['samples']:,} samples")
         if (score := self["result"].get("test")) is not None:

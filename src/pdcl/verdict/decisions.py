@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pdcl.printable import printable
 from pdcl.errors import UsageError
 from pdcl.lifelong.entry import LEARNED, REFUSED, ROLLED_BACK
 from pdcl.lifelong.lineage import Lineage
@@ -44,7 +45,7 @@ class Update:
 
     def __str__(self) -> str:
         before = " (decided before: same name, same data)" if self.repeated else ""
-        return f"{self.name}: {self.decision}{before}. {self.why}"
+        return printable(f"{self.name}: {self.decision}{before}. {self.why}")
 
 
 def gated(verdict: Verdict) -> dict[str, Any]:

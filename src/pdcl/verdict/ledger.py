@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import Locked, PdclError, UsageError
+from pdcl.given import number_of, whole_of
 from pdcl.storage.disk import append_line, read_regular, reported
 from pdcl.storage.locking import Lock
 
@@ -186,7 +187,7 @@ def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(looks: int | None, confidence: float | None) -> None:
-    if looks is not None and looks < 1:
-        raise UsageError(f"looks={looks} must be at least 1")
-    if confidence is not None and not 0.5 < confidence < 1:
+    if looks is not None:
+        whole_of(looks, "looks", 1)
+    if confidence is not None and not 0.5 < number_of(confidence, "confidence") < 1:
         raise UsageError(f"confidence={confidence} must lie between 0.5 and 1: 0.95 is 95 %")

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from pdcl.printable import printable
 from pdcl.core.report import Report, Trace
 from pdcl.duality.duals import effective_tolerance
 from pdcl.duality.prices import price
@@ -57,7 +58,7 @@ class Price:
         else:
             loosening = f"loosening this tolerance ({self.tolerance:.4g}) by {STEP}"
             said = f"λ = {self.dual:.3g}: {loosening} may win at most about {self.wins:.2g} on the current task"
-        return f"{self.name}: {said}" + "".join(f"\n    but {doubt}" for doubt in self.doubts)
+        return f"{printable(self.name)}: {said}" + "".join(f"\n    but {doubt}" for doubt in self.doubts)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import StateError
+from pdcl.given import path_of
 from pdcl.lifelong.entry import REFUSED, ROLLED_BACK, Entry
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.save import new_state_id, save
@@ -21,7 +22,7 @@ def rollback(model: str | Path, *, why: str = "", **handed: Any) -> Entry:
     What was in use goes to `previous/`. Audit samples that the undone update had set aside leave the audit set, since
     the model that is left has not learned their task. why: a reason for the lineage. handed: what `pdcl.load` needs.
     """
-    path = Path(model)
+    path = path_of(model, "model")
     with Workspace(path) as work:
         if not (path / PREVIOUS / MANIFEST).is_file():
             raise StateError(f"{path} holds no earlier state to go back to", path)

@@ -29,6 +29,7 @@ from pdcl.storage.locking import Lock
 from pdcl.storage.serialize import from_parts
 from pdcl.storage.vault import MANIFEST, Vault
 from pdcl.streams.audits import SAMPLES, Audit, read_audit
+from pdcl.streams.npz import read_npz
 from pdcl.streams.samples import Column
 
 NAME, CANDIDATE, ASIDE, TODO = ".update", "candidate", "aside.npz", "todo.json"
@@ -115,8 +116,7 @@ class Workspace:
 
 
 def _with(audit: Path, aside: Path) -> None:
-    with np.load(aside, allow_pickle=False) as held:
-        new = {name: held[name] for name in held.files}
+    new = read_npz(aside, str(aside))
     _write(audit, extended(read_audit(audit), new) if (audit / SAMPLES).exists() else new)
 
 
