@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pdcl.lifelong.feasible import Chosen
+from pdcl.printable import printable
 from pdcl.promises.promise import TASK, Promise
 from pdcl.promises.table import Promises
 
@@ -34,7 +35,7 @@ class Entry(dict[str, Any]):
         return bool(self["how"] == ROLLED_BACK)
 
     def __repr__(self) -> str:
-        told = [f"task {self['task']} ({self['name']}) {self['how']}"]
+        told = [printable(f"task {self['task']} ({self['name']}) {self['how']}")]
         if self["samples"]:
             told.append(f"{self['samples']:,} samples")
         if (score := self["result"].get("test")) is not None:

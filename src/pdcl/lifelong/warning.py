@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdcl.errors import LearningWarning, LimitBroken
+from pdcl.printable import printable
 from pdcl.promises.table import Promises
 from pdcl.training.events import Event, Infeasible, Listener, TaskBegan, Warned, ignore
 
@@ -22,7 +23,7 @@ def warn_of_broken(promises: Promises | None, then: str = "") -> None:
     if promises is None or not promises.broken:
         return
     said = "; ".join(f"{row.task}: {row.sentence}" for row in promises.broken)
-    warnings.warn(f"{said}. {then}" if then else said, LimitBroken, stacklevel=_users_line())
+    warnings.warn(printable(f"{said}. {then}" if then else said), LimitBroken, stacklevel=_users_line())
 
 
 class Aloud:
@@ -78,7 +79,7 @@ def sentence(event: Event, learner: Learner) -> str | None:
 
 def warn_people(said: str) -> None:
     """A `LearningWarning` at the user's own line."""
-    warnings.warn(said, LearningWarning, stacklevel=_users_line())
+    warnings.warn(printable(said), LearningWarning, stacklevel=_users_line())
 
 
 def _users_line() -> int:

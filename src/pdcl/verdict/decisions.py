@@ -8,6 +8,7 @@ from typing import Any
 from pdcl.errors import UsageError
 from pdcl.lifelong.entry import LEARNED, REFUSED, ROLLED_BACK
 from pdcl.lifelong.lineage import Lineage
+from pdcl.printable import printable
 from pdcl.promises.promise import BROKEN
 from pdcl.promises.table import Promises
 from pdcl.verdict.covering import Coverage
@@ -45,7 +46,7 @@ class Update:
 
     def __str__(self) -> str:
         before = " (decided before: same name, same data)" if self.repeated else ""
-        return f"{self.name}: {self.decision}{before}. {self.why}"
+        return printable(f"{self.name}: {self.decision}{before}. {self.why}")
 
 
 def gated(verdict: Verdict) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from pdcl.errors import PdclError, UsageError
 from pdcl.storage.disk import move, read_regular, remove_tree, reported, sync, write
+from pdcl.streams.npz import read_npz
 from pdcl.streams.samples import Column
 from pdcl.verdict.advice import labels_of
 from pdcl.verdict.covering import Coverage
@@ -196,8 +197,7 @@ def _packed(arrays: dict[str, Any]) -> bytes:
 
 
 def _unpacked(content: bytes) -> dict[str, Column]:
-    with np.load(BytesIO(content), allow_pickle=False) as held:
-        return {name: held[name] for name in held.files}
+    return read_npz(content, "outcomes.npz")
 
 
 def _json(content: Any) -> bytes:
