@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pdcl.printable import printable
+
 
 class PdclError(Exception):
-    """Something the user can act on: the message names the value, the place and the way out."""
+    """Something the user can act on: the message names the value, the place and the way out.
+
+    It is one line, whatever the names in it hold.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UsageError(PdclError, ValueError):
@@ -47,6 +55,9 @@ class Locked(RecordError):
 
 class WorkFailed(PdclError):
     """Work that an engine carried failed in its worker; the message ends with the worker's traceback."""
+
+    def __str__(self) -> str:
+        return printable(Exception.__str__(self), lines=True)
 
 
 class RanksDisagree(PdclError):

@@ -12,6 +12,7 @@ from typing import Any
 
 from pdcl.errors import Interrupted, LearningWarning, LimitBroken, PdclError
 from pdcl.laboratory import lab
+from pdcl.printable import printable
 
 VERBS = {
     "demo": "see seven methods learn real digits, in about a minute",
@@ -43,7 +44,21 @@ UNREAD = 141
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Dispatch `pdcl VERB …`; our own errors become one message instead of a traceback."""
+    """`pdcl VERB …`; its exit code."""
+    try:
+        try:
+            return _dispatch(argv)
+        finally:
+            # Also after help, which ends by SystemExit: a closed pipe is heard of here, not when Python ends.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has seen enough, as in `pdcl run --help | head`. What is left to write goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
+
+
+def _dispatch(argv: list[str] | None) -> int:
+    """Import and call what the verb names; our own errors become one message instead of a traceback."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(_help())
@@ -68,7 +83,6 @@ def main(argv: list[str] | None = None) -> int:
             warnings.filterwarnings("always", category=LearningWarning)
             warnings.showwarning = _show(warnings.showwarning)
             code: int = (lab(f"cli.{verb}") if verb in OF_THE_LAB else import_module(f"pdcl.cli.{verb}")).main(rest)
-        sys.stdout.flush()
         return code
     except Interrupted as stop:
         print(f"pdcl {verb}: {stop}", file=sys.stderr)
@@ -79,10 +93,6 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"pdcl {verb}: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read has seen enough, as in `pdcl run --help | head`. What is left to write goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREAD
 
 
 def _let_one_rank_speak() -> None:
@@ -96,7 +106,7 @@ def _show(usual: Callable[..., Any]) -> Callable[..., Any]:
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, LearningWarning):
-            print(f"warning: {message}", file=sys.stderr)
+            print(f"warning: {printable(message)}", file=sys.stderr)
         else:
             usual(message, category, *place, **more)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Any
 
 from pdcl.errors import UsageError
@@ -37,6 +38,16 @@ def _called(text: str) -> Any:
         sys.path.insert(0, os.getcwd())
     try:
         build = getattr(import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, SyntaxError, TypeError) as error:
         raise UsageError(f"--network {text!r} must be PACKAGE.MODULE:FUNCTION: {error}") from error
-    return build()
+    if not callable(build):
+        raise UsageError(f"--network {text!r} names a {type(build).__name__}; it must be a function that builds one")
+    try:
+        return build()
+    except (Exception, SystemExit) as error:
+        # The user's code, whatever it raises; a SystemExit would end `pdcl gate` with one of its answers.
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise UsageError(
+            f"--network {text!r} failed to build a network, called without arguments: "
+            f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})"
+        ) from error

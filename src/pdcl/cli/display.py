@@ -15,6 +15,7 @@ from pdcl.cli.progress import Progress, Standing
 from pdcl.cli.promises import coloured_table, plain_table
 from pdcl.judging.table import Promises
 from pdcl.learning.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned, in_unit
+from pdcl.printable import printable
 
 ROWS = 8
 
@@ -51,7 +52,7 @@ def _line(event: Event, progress: Progress) -> Text | None:
         case Evaluated():
             return _task_line(progress)
         case Warned():
-            return Text(f"warning: {event.message}", style="yellow")
+            return Text(f"warning: {printable(event.message)}", style="yellow")
         case Infeasible():
             return _infeasible_line(event, progress)
         case RunEnded():
@@ -117,7 +118,7 @@ def _bar(progress: Progress) -> Table:
         row.add_column(no_wrap=True)
     bar = ProgressBar(total=max(progress.steps, 1), completed=progress.done, width=24)
     left = "" if progress.left is None else f"{_duration(progress.left)} left"
-    row.add_row(f"[bold]{progress.place}[/bold]", Text(_short(progress.name(progress.task), 24)), bar, left)
+    row.add_row(Text(progress.place, "bold"), Text(_short(progress.name(progress.task), 24)), bar, left)
     return row
 
 

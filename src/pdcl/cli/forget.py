@@ -8,6 +8,8 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.printable import say
+
 
 @dataclass
 class Forget:
@@ -42,6 +44,6 @@ def main(argv: list[str]) -> int:
     made = forget(
         asked.model, samples=asked.samples, group=asked.group, audit=asked.audit, evidence=asked.evidence, **handed
     )
-    print(made)
-    print(f"next: pdcl report {asked.model}")
+    say(made)
+    say(f"next: pdcl report {asked.model}")
     return 0

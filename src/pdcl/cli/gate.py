@@ -30,6 +30,9 @@ def guarded(verb: str, work: Callable[[], int]) -> int:
         return code
     except SystemExit as stop:
         return 0 if stop.code in (None, 0) else REFUSED
+    except BrokenPipeError:
+        # Whoever read has seen enough; whoever dispatched this says so.
+        raise
     except KeyboardInterrupt:
         print(f"pdcl {verb}: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -39,9 +42,10 @@ def guarded(verb: str, work: Callable[[], int]) -> int:
 
 def _failed(verb: str, error: BaseException) -> int:
     from pdcl.errors import PdclError
+    from pdcl.printable import printable
 
     if isinstance(error, PdclError):
         print(f"pdcl {verb}: {error}", file=sys.stderr)
         return REFUSED
-    traceback.print_exception(error)
+    sys.stderr.write(printable("".join(traceback.format_exception(error)), lines=True))
     return BROKEN

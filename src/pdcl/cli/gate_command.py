@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
 
 from pdcl.cli.building import own_network
 from pdcl.errors import UsageError
+from pdcl.printable import say
+from pdcl.screen import Screen
 
 ABOUT = """Does this model keep its limits? PASS (exit 0), FAIL (1) or UNDECIDED (2), with known confidence.
 
@@ -98,12 +99,12 @@ def _gate(asked: Gate) -> int:
         show(verdict)
     else:
         sys.stdout.write(FORMATS[asked.format](verdict))
-    notes = Console(stderr=asked.format != "table", highlight=False, soft_wrap=True)
+    notes = Screen(stderr=asked.format != "table", soft_wrap=True)
     if asked.evidence is not None:
-        notes.print(f"evidence: {asked.evidence}", markup=False)
-        notes.print(f"next: pdcl gate --verify {asked.evidence}", markup=False)
+        notes.print(f"evidence: {asked.evidence}")
+        notes.print(f"next: pdcl gate --verify {asked.evidence}")
     else:
-        notes.print(f"next: {verdict.command} --evidence evidence", markup=False)
+        notes.print(f"next: {verdict.command} --evidence evidence")
     return verdict.exit_code
 
 
@@ -126,7 +127,7 @@ def _verify(asked: Gate) -> int:
         case = recalled(asked.verify, asked.model, asked.audit, own_network(asked.network), asked.against)
     verdict = verify(asked.verify, case)
     from_what = "outcomes and ledger" if case is None else "outcomes, ledger, model and audit set"
-    print(f"{verdict['verdict']}: recomputed from {from_what}; all agrees ({asked.verify})")
+    say(f"{verdict['verdict']}: recomputed from {from_what}; all agrees ({asked.verify})")
     return CODES[str(verdict["verdict"])]
 
 

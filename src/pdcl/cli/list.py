@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 
 from pdcl.methods.catalog import methods
+from pdcl.printable import say
+from pdcl.screen import Screen
 from pdcl.streams.catalog import catalog
 
 USAGE = """usage: pdcl list [--plugin FILE]
@@ -21,9 +22,9 @@ def main(argv: list[str]) -> int:
 
         load_file(argv[1])
     elif argv:
-        print(USAGE)
+        say(USAGE)
         return 0 if argv[0] in ("-h", "--help") else 2
-    console = Console()
+    console = Screen()
     streams = Table(
         "stream", "tasks", "classes", "regime", "what it is", title="Streams", title_justify="left", box=None
     )

@@ -9,6 +9,8 @@ from typing import Self
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from pdcl.screen import Screen
+
 # The picture is drawn by its own thread; hearing of progress only stores it.
 REDRAWS = 4
 
@@ -17,7 +19,7 @@ class Pictured(ABC):
     """Use it in a `with` statement; the picture goes away at its end, printed lines stay."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
+        self.console = console or Screen()
         self._live: Live | None = None
 
     @abstractmethod

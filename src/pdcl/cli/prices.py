@@ -10,6 +10,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from pdcl.screen import Screen
+
 if TYPE_CHECKING:
     from pdcl.release.sample_prices import SamplePrices
 
@@ -39,12 +41,12 @@ def main(argv: list[str]) -> int:
     level = options.get("level")
     if asked.samples is not None and level != "sample":
         raise UsageError(f"--samples has no effect: duals of {asked.run} are those of tasks; pdcl-s has one per sample")
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(str(prices(asked.run)), markup=False)
+    console = Screen(soft_wrap=True)
+    console.print(str(prices(asked.run)))
     if level == "sample":
         _show(console, prices_by_sample(asked.run), asked.samples or SHOWN)
     else:
-        console.print(f"next: pdcl whatif {asked.run} --task 1 --repeats 3", markup=False)
+        console.print(f"next: pdcl whatif {asked.run} --task 1 --repeats 3")
     return 0
 
 

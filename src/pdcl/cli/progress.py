@@ -19,6 +19,7 @@ from pdcl.learning.events import (
     TaskBegan,
     ToleranceSet,
 )
+from pdcl.printable import printable
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Progress:
         match event:
             case RunBegan():
                 self._began, self.tasks, self.epochs = self.clock(), event.tasks, event.epochs
-                self.title = f"{event.stream} · {event.method} · seed {event.seed}"
+                self.title = f"{printable(event.stream)} · {event.method} · seed {event.seed}"
             case TaskBegan():
                 self._begin(event)
             case Stepped():
@@ -86,7 +87,7 @@ class Progress:
             self._finished_steps.append(self.steps)
         self._task_began, self.task, self.samples, self.steps = self.clock(), event.task, event.samples, event.steps
         self.done, self.loss, self.standings, self.unmet = 0, None, [], {}
-        self.names[event.task] = ", ".join(event.classes) or event.name
+        self.names[event.task] = printable(", ".join(event.classes) or event.name)
 
     def _stand(self, event: DualsMoved) -> None:
         values = zip(event.slacks, event.tolerances, event.duals, strict=False)

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.printable import say
+
 
 @dataclass
 class Report:
@@ -40,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.directories:
         raise UsageError("name a directory that holds runs, such as the --out of `pdcl run`")
     path = write_report(options.directories, options.out, options.samples, options.title)
-    print(f"{path} ({path.stat().st_size / 2**20:.1f} MB): open it in any browser, or send it to someone")
+    say(f"{path} ({path.stat().st_size / 2**20:.1f} MB): open it in any browser, or send it to someone")
     first = shlex.quote(str(options.directories[0]))
-    print(f"next: pdcl gate {first} --help" if is_model(options.directories[0]) else f"next: pdcl figures {first}")
+    say(f"next: pdcl gate {first} --help" if is_model(options.directories[0]) else f"next: pdcl figures {first}")
     return 0

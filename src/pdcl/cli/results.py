@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
 
 from pdcl.errors import UsageError
 from pdcl.records import Group, Survey, compare, group, survey
 from pdcl.records.tables import render, show
+from pdcl.screen import Screen
 
 
 @dataclass
@@ -45,9 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         sys.stdout.write(render(groups, comparisons, options.format))
     # What is piped into a file is the table alone.
-    notes = Console(stderr=options.format != "table", highlight=False, soft_wrap=True)
+    notes = Screen(stderr=options.format != "table", soft_wrap=True)
     for line in [*_left_out(found), f"next: {_next(options, groups)}"]:
-        notes.print(line, markup=False)
+        notes.print(line)
     return 0
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdcl.errors import RunFinished
+from pdcl.printable import say
 
 USAGE = """usage: pdcl resume RUN [options]
 
@@ -40,7 +41,7 @@ class Resuming:
 
 def main(argv: list[str]) -> int:
     if not argv or argv[0].startswith("-"):
-        print(USAGE)
+        say(USAGE)
         return 0 if "--help" in argv or "-h" in argv else 2
     from pdcl.cli.building import own_network
     from pdcl.cli.display import Display
@@ -60,7 +61,7 @@ def main(argv: list[str]) -> int:
         with Display() as display:
             resume(path, listeners=[display.listener], **options)
     except RunFinished:
-        print(f"{path} is finished already: shown, not run again")
+        say(f"{path} is finished already: shown, not run again")
     close([path])
     return 0
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.printable import printable, say
+
 
 @dataclass
 class Rollback:
@@ -34,6 +36,6 @@ def main(argv: list[str]) -> int:
     handed = {} if asked.network is None else {"network": own_network(asked.network)}
     entry = rollback(asked.model, audit=asked.audit, why=asked.why, **handed)
     done = "was rolled back before, and a model goes back by one update" if entry.repeated else "is rolled back"
-    print(f"{asked.model}: {entry['name']} {done}; {entry['task']} tasks are in use")
-    print(f"next: pdcl report {asked.model}")
+    say(f"{asked.model}: {printable(entry['name'])} {done}; {entry['task']} tasks are in use")
+    say(f"next: pdcl report {asked.model}")
     return 0

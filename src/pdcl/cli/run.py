@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RunFinished, UsageError
+from pdcl.printable import say
 
 USAGE = """usage: pdcl run STREAM METHOD [options]
 
@@ -47,7 +48,7 @@ class Running:
 
 def main(argv: list[str]) -> int:
     if len(argv) < 2 or argv[0].startswith("-") or argv[1].startswith("-"):
-        print(USAGE)
+        say(USAGE)
         return 0 if "--help" in argv or "-h" in argv else 2
     stream_name, method_name, rest = argv[0], argv[1], gathered(argv[2:])
     _plug_in(rest)
@@ -59,7 +60,7 @@ def main(argv: list[str]) -> int:
     from pdcl.learning.placement import keep_freed_memory
 
     keep_freed_memory()
-    seeds = [options.pop("seed", 0)] if running.seeds is None else list(range(running.seeds))
+    seeds = [options.pop("seed", 0)] if running.seeds is None else range(running.seeds)
     paths = [_one(stream_name, method_name, running, {**options, "seed": seed}) for seed in seeds]
     close(paths)
     return 0
@@ -139,7 +140,7 @@ def _one(stream: str, method: str, running: Running, options: dict[str, Any]) ->
                 snapshot=running.snapshot, checkpoint_every=running.checkpoint_every, **options,
             )  # fmt: skip
     except RunFinished as done:
-        print(f"finished before, not run again: {_summary(done.path)}")
+        say(f"finished before, not run again: {_summary(done.path)}")
         return done.path
     assert found.path is not None
     return found.path
@@ -156,7 +157,9 @@ def stream_options(pairs: tuple[str, ...], data: str | None) -> dict[str, Any]:
             raise UsageError(f"{STREAM_OPTION} {pair!r} must be NAME=VALUE")
         try:
             options[name] = json.loads(value)
-        except json.JSONDecodeError:
+        except RecursionError as error:
+            raise UsageError(f"{STREAM_OPTION} {name}=… is nested too deeply") from error
+        except ValueError:
             options[name] = value
     return options
 
@@ -164,8 +167,8 @@ def stream_options(pairs: tuple[str, ...], data: str | None) -> dict[str, Any]:
 def close(paths: list[Path]) -> None:
     """Say where the records lie and what to type next."""
     for path in paths:
-        print(f"record: {path}")
-    print(f"next: pdcl results {paths[-1].parent}")
+        say(f"record: {path}")
+    say(f"next: pdcl results {paths[-1].parent}")
     sys.stdout.flush()
 
 

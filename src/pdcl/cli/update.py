@@ -12,6 +12,7 @@ from typing import Annotated
 import tyro
 
 from pdcl.cli.gate import guarded
+from pdcl.printable import say
 
 ABOUT = """Learn new data, and use the updated model only if it passes the gate: promoted (exit 0), or the old one stays
 (exit 1: a limit is broken; 2: the audit data can't tell).
@@ -88,7 +89,7 @@ def _updated(argv: list[str]) -> int:
     made = update(asked.model, asked.data, limits=limits(asked.limit) or None, **options, **handed)
     if made.verdict is not None:
         show(made.verdict)
-        print()
-    print(made)
-    print(f"next: pdcl report {asked.model}" + ("" if not made else f", or back: pdcl rollback {asked.model}"))
+        say()
+    say(made)
+    say(f"next: pdcl report {asked.model}" + ("" if not made else f", or back: pdcl rollback {asked.model}"))
     return made.exit_code

@@ -12,6 +12,7 @@ from typing import Annotated
 import tyro
 
 from pdcl.errors import UsageError
+from pdcl.printable import say
 
 
 @dataclass
@@ -42,5 +43,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     token = None if is_loopback(options.host) else os.environ.get("PDCL_TOKEN") or secrets.token_urlsafe(24)
     serve(options.directory, options.host, options.port, token)
-    print(f"next: pdcl report {options.directory}")
+    say(f"next: pdcl report {options.directory}")
     return 0

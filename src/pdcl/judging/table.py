@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from pdcl.judging.promise import BROKEN, KEPT, LEARNED, NEW, NOT_LEARNED, LimitBroken, Promise
+from pdcl.printable import for_markdown, printable
 
 # Spaces after each column but the last.
 GAPS = (3, 4, 3, 3)
@@ -55,7 +56,7 @@ class Promises(Sequence[Promise]):
     def warn(self, stacklevel: int = 1) -> None:
         """A `LimitBroken` warning for each broken row; stacklevel 1 names the line that calls this, 2 its caller."""
         for row in self.broken:
-            warnings.warn(f"{row.task}: {row.sentence}", LimitBroken, stacklevel=stacklevel + 1)
+            warnings.warn(printable(f"{row.task}: {row.sentence}"), LimitBroken, stacklevel=stacklevel + 1)
 
     def as_json(self) -> dict[str, Any]:
         return {"level": self.level, "rows": [row.as_json() for row in self.rows]}
@@ -88,8 +89,8 @@ class Promises(Sequence[Promise]):
     def markdown(self) -> str:
         """The table for a Markdown file."""
         lines = [self.headings, ["---"] * len(self.headings), *self.cells]
-        rows = ["| " + " | ".join(" ".join(cell.split()).replace("|", "/") for cell in line) + " |" for line in lines]
-        return "\n".join([*rows, *(f"\n{note}" for note in self.notes)])
+        rows = ["| " + " | ".join(for_markdown(" ".join(cell.split())) for cell in line) + " |" for line in lines]
+        return "\n".join([*rows, *(f"\n{for_markdown(note)}" for note in self.notes)])
 
     @property
     def headings(self) -> list[str]:
@@ -107,7 +108,7 @@ def _counted(rows: Sequence[Promise]) -> list[str]:
     clips: dict[str, list[str]] = {}
     for row in rows:
         if row.clip is not None:
-            clips.setdefault(f"{row.clip:.4g}", []).append(row.task)
+            clips.setdefault(f"{row.clip:.4g}", []).append(printable(row.task))
     each = [clip if len(clips) == 1 else f"{clip} ({', '.join(tasks)})" for clip, tasks in clips.items()]
     return [f"Losses count up to {', '.join(each)}: no number of samples bounds larger ones."] if clips else []
 
@@ -117,10 +118,11 @@ def _cells(rows: Sequence[Promise]) -> list[list[str]]:
     then = _right([_number(row, row.then) for row in rows])
     now = _right([_number(row, row.now) for row in rows])
     written = [len(row.written or "") for row in rows if row.paired]
-    return [
+    told = [
         [row.task, _limit(row, stated[i], max(written, default=0)), then[i], now[i] + _interval(row), row.sentence]
         for i, row in enumerate(rows)
     ]
+    return [list(map(printable, line)) for line in told]
 
 
 def _limit(row: Promise, value: str, width: int) -> str:

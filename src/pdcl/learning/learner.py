@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import Diverged, UsageError
+from pdcl.given import seed_of
 from pdcl.judging.table import Promises
 from pdcl.learning.batches import Batch, seeded
 from pdcl.learning.data_parallel import Spread
@@ -31,6 +32,7 @@ from pdcl.learning.weighting import check_weights, weigh_classes
 from pdcl.networks import eval_mode, has_batch_statistics
 from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
 from pdcl.networks.named import build_named
+from pdcl.networks.soundness import check_computes, check_finite_weights, check_learns
 from pdcl.objective import OBJECTIVES, Objective, outputs_each
 from pdcl.past.repeats import Earlier
 from pdcl.past.store import Memory
@@ -126,11 +128,14 @@ class Trainable(Spread, ABC):
         self.updater = Updater(Updates(self.clip_norm, self.accumulate, self.scheduler))
         if not self.lr > 0:
             raise UsageError(f"lr={self.lr} must be positive")
-        for name in ("seed", "weight_decay"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{name}={getattr(self, name)} must not be negative")
+        seed_of(self.seed)
+        if self.weight_decay < 0:
+            raise UsageError(f"weight_decay={self.weight_decay} must not be negative")
         if not isinstance(self.network, nn.Module | str):
             raise UsageError(f"network={self.network!r} must be a torch module, or a name such as mlp:100-100")
+        for what, module in (("network", self.network), ("backbone", self.backbone)):
+            if isinstance(module, nn.Module):
+                check_computes(module, what)
         check_placement(self.device, self.precision)
         self.spec: Spec | None = None
         self.store: Memory | None = None
@@ -160,6 +165,7 @@ class Trainable(Spread, ABC):
                 self.model: nn.Module = build_named(self.network, spec.shape, spec.outputs)
         else:
             self.model = self.network
+        check_learns(self.model)
         self.model.to(self.place)
         self.finiteness = Finiteness.on(self.place)
         keep_frozen_statistics(self.model)
@@ -303,6 +309,11 @@ class Trainable(Spread, ABC):
                 f"the loss became {total} ({self._rate()}); "
                 "lower lr, or look for inputs far outside the range of the others"
             )
+        if not losses.requires_grad:
+            raise UsageError(
+                "the network's outputs have no gradient: its forward detaches them or computes under torch.no_grad(), "
+                "so that nothing can be learned"
+            )
         self.updater.clear(self.optimiser)
         each = torch.full_like(losses, 1 / losses.numel()) if weights is None else weights.to(losses.dtype)
         losses.backward(scaled(each, self.updater.rules.batches))
@@ -352,6 +363,7 @@ class Trainable(Spread, ABC):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over a state saved by `state_dict` of an equal, prepared learner."""
         check_same_parameters(self.model.state_dict(), state["network"])
+        check_finite_weights(state["network"])
         self.model.load_state_dict(state["network"])
         self.optimiser = self.new_optimiser()
         self.updater.load_state_dict(self.optimiser, state.get("updates", {}))

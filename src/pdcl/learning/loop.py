@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import Diverged, UsageError
-from pdcl.learning.batches import Joined, batches, epoch_order, in_blocks, seeded
+from pdcl.learning.batches import Batch, Joined, batches, epoch_order, in_blocks, seeded
 from pdcl.learning.evaluation import evaluate
 from pdcl.learning.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
-from pdcl.learning.learner import Trainable
+from pdcl.learning.learner import Step, Trainable
 from pdcl.learning.meter import Meter
 from pdcl.learning.placement import computing
 from pdcl.learning.schedule import Schedule
@@ -190,7 +190,7 @@ class Loop:
         read = batches(data, task.index, size, order, learner.place, start, learner.peers, joins)
         for number, batch in enumerate(read, start):
             self.position = Position(task.index, epoch, number)
-            step = learner.take(batch)
+            step = self._step(batch)
             at_least = 1 if number == per_epoch - 1 else every
             loss = self._meter.add(step.losses, batch.total, at_least, learner.peers)
             if loss is not None:
@@ -198,6 +198,17 @@ class Loop:
             self.position = Position(task.index, epoch, number + 1)
             self.keep(self)
         self.position = Position(task.index, epoch + 1, 0)
+
+    def _step(self, batch: Batch) -> Step:
+        try:
+            return self.learner.take(batch)
+        except ValueError as error:
+            if not self.learner.batch_statistics or "more than 1 value per channel" not in str(error):
+                raise
+            raise UsageError(
+                f"batch={self.schedule.batch}: the network normalises by the statistics of a batch (BatchNorm), and a "
+                "single sample has none; give a larger batch, or a network with GroupNorm"
+            ) from error
 
     def _measure(self, task: Task) -> None:
         learner, history = self.learner, self.history

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
 from pdcl.streams.inputs import refuse_containers
 from pdcl.streams.samples import is_dataset
 from pdcl.streams.transform import Transform
 
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
+
 SHARE = 0.1
 
 
-def task_name(name: Any) -> str | None:
+def task_name(name: Any, learner: Learner) -> str | None:
     """A task's name as text, such as that of the year 2026: limits, files and tables know it by its text."""
-    if name is None:
-        return None
-    check_text(str(name), "name")
-    return str(name)
+    if name is not None:
+        check_text(str(name), "name")
+    title = str(learner.tasks_learned) if name is None else str(name)
+    if not title.strip():
+        raise UsageError(f"name={title!r} is empty; limits and tables know a task by its name")
+    for known in learner.lineage.tasks:
+        if str(known["name"]) == title:
+            stated = f"name={title!r}" + ("" if name is not None else ", by which a task without a name goes,")
+            raise UsageError(f"{stated} is the name of task {known['task']}; give this one a name of its own")
+    return None if name is None else title
 
 
 def check_arguments(test: Any, transform: Any, grow: Any, listener: Any, audit: Any, share: Any, budget: Any) -> None:

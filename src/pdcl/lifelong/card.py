@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pdcl.lifelong.entry import REBASED, moved, newest_promises
+from pdcl.printable import for_markdown
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -20,7 +21,7 @@ def card(learner: Learner) -> str:
         f"# A model that learned {learner.tasks_learned} tasks",
         f"Method {type(learner).__name__}, network {type(learner.model).__name__} with {size:,} parameters, "
         f"inputs {spec.inputs()}, {spec.outputs} outputs.",
-        f"Classes: {', '.join(map(str, spec.labels)) or '–'}",
+        f"Classes: {', '.join(map(for_markdown, spec.labels)) or '–'}",
         "## Tasks",
         *_tasks(learner),
         *_limits(learner),
@@ -40,16 +41,16 @@ def _tasks(learner: Learner) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for entry in learner.lineage.entries:
-        name, score = str(entry["name"]).replace("|", "/"), _number(entry["result"].get("test"))
-        cells = [entry["task"], name, entry["when"], entry["how"], f"{entry['samples'] or '–'}", score]
-        rows.append("| " + " | ".join(map(str, cells)) + " |")
+        name, score = for_markdown(entry["name"]), _number(entry["result"].get("test"))
+        told = map(for_markdown, (entry["when"], entry["how"], entry["samples"] or "–"))
+        rows.append("| " + " | ".join([for_markdown(entry["task"]), name, *told, score]) + " |")
     return ["\n".join(rows), *_changes(learner)]
 
 
 def _changes(learner: Learner) -> list[str]:
     """References that were moved, with the limit before and after."""
     found = [entry for entry in learner.lineage.entries if entry["how"] == REBASED]
-    return [f"{entry['name']} was rebased: {moved(entry['result'])}." for entry in found]
+    return [f"{for_markdown(entry['name'])} was rebased: {for_markdown(moved(entry['result']))}." for entry in found]
 
 
 def _limits(learner: Learner) -> list[str]:
@@ -60,7 +61,7 @@ def _limits(learner: Learner) -> list[str]:
     report = learner.report()
     if not report.has_tolerances:
         return []
-    names = [str(entry["name"]).replace("|", "/") for entry in learner.lineage.tasks]
+    names = [for_markdown(entry["name"]) for entry in learner.lineage.tasks]
     rows = [
         f"| {name} | {_value(limit, unit)} |"
         for name, limit, unit in zip(names, report.tolerances, report.units, strict=False)
@@ -84,7 +85,7 @@ def _memory(learner: Learner) -> list[str]:
         return [f"{len(store)} samples: {store.counts(learner.tasks_learned)} by task."]
     held = Counter(zip(store["task"].tolist(), store["y"].tolist(), strict=True))
     rows = ["| task | class | samples |", "|---|---|---|"]
-    rows += [f"| {task} | {spec.labels[c]} | {count} |" for (task, c), count in sorted(held.items())]
+    rows += [f"| {task} | {for_markdown(spec.labels[c])} | {count} |" for (task, c), count in sorted(held.items())]
     return [f"{len(store)} samples, at most {learner.store.bound}." if learner.store else "", "\n".join(rows)]
 
 
@@ -92,7 +93,7 @@ def _audit(learner: Learner) -> list[str]:
     """What was set aside for the gate, beside memory: never trained on, on a budget of its own."""
     asides = [(entry["name"], entry["result"].get("audit")) for entry in learner.lineage.entries]
     rows = [
-        f"| {str(name).replace('|', '/')} | {each['samples']} | {100 * each['certifies']:.2g} % |"
+        f"| {for_markdown(name)} | {each['samples']} | {100 * each['certifies']:.2g} % |"
         for name, each in asides
         if each
     ]
@@ -101,7 +102,10 @@ def _audit(learner: Learner) -> list[str]:
     last = next(each for _, each in reversed(asides) if each)
     bound = "" if last["budget"] is None else f", at most {last['budget']}"
     head = ["| task | samples | certifies at best an error rate of |", "|---|---|---|"]
-    return [f"Set aside as audit data in `{last['place']}`: {last['total']} samples{bound}.", "\n".join(head + rows)]
+    return [
+        f"Set aside as audit data in {for_markdown(last['place'])}: {last['total']} samples{bound}.",
+        "\n".join(head + rows),
+    ]
 
 
 def _number(value: Any) -> str:

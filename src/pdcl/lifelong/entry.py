@@ -8,6 +8,7 @@ from typing import Any
 
 from pdcl.judging.promise import TASK, Promise
 from pdcl.judging.table import Promises
+from pdcl.printable import printable
 
 LEARNED, ADOPTED, REBASED, ROLLED_BACK = "learned", "adopted", "rebased", "rolled back"
 REFUSED, FORGOTTEN = "refused", "forgotten"
@@ -33,7 +34,7 @@ class Entry(dict[str, Any]):
         return bool(self["how"] == ROLLED_BACK)
 
     def __repr__(self) -> str:
-        told = [f"task {self['task']} ({self['name']}) {self['how']}"]
+        told = [printable(f"task {self['task']} ({self['name']}) {self['how']}")]
         if self["samples"]:
             told.append(f"{self['samples']:,} samples")
         if (score := self["result"].get("test")) is not None:

@@ -64,7 +64,7 @@ def learn(
     """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
     check_choice(on_violation, learner)
     check_can_learn(learner)
-    name = task_name(name)
+    name = task_name(name, learner)
     tolerance = own_limit(tolerance, name)
     check_arguments(test, transform, grow, listener, audit, audit_share, audit_budget)
     kind = kind_of(learner, kind, transform)
@@ -178,7 +178,7 @@ def adopt(
     """Enter data that the network knows already as a past task: memory and tolerance, no training."""
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
-    name = task_name(name)
+    name = task_name(name, learner)
     kind = kind_of(learner, kind, transform, labels)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     tolerance = own_limit(tolerance, name)

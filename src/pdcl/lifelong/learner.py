@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.given import path_of
 from pdcl.learning.learner import Trainable
 from pdcl.lifelong import export as exporting
 from pdcl.lifelong import learn as learning
@@ -140,8 +141,8 @@ class Learner(Trainable):
         frozen=False leaves out parameters that don't learn, such as a large model under LoRA: `pdcl.load` then takes
         them from the network that is handed in, which must have the same ones.
         """
-        return saving.save(self, Path(path), frozen=frozen)
+        return saving.save(self, path_of(path, "path"), frozen=frozen)
 
     def export(self, path: str | Path) -> Path:
         """Write the network alone, as `m.onnx` or `m.pt2`, checked against torch, with its labels beside it."""
-        return exporting.export(self, Path(path))
+        return exporting.export(self, path_of(path, "path"))

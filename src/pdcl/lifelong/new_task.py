@@ -114,6 +114,8 @@ def _width(network: nn.Module, spec: Spec, first: Tree) -> int:
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
     with eval_mode(network):
         outputs = fitting("network", first, lambda: logits_of(call(network, to(_seen(spec, first), device))))
+    if not isinstance(outputs, Tensor) or outputs.dim() == 0 or len(outputs) != 1:
+        raise UsageError(f"the network gave shape {tuple(outputs.shape)} for one sample; it must give a row per sample")
     if spec.kind == "tokens":
         return outputs_each(outputs, spec.kind)
     return outputs.shape[-1] if outputs.dim() > 1 else 1

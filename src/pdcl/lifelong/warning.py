@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pdcl.errors import LearningWarning, LimitBroken
 from pdcl.judging.table import Promises
 from pdcl.learning.events import Event, Infeasible, Listener, TaskBegan, Warned, ignore
+from pdcl.printable import printable
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -22,7 +23,7 @@ def warn_of_broken(promises: Promises | None, then: str = "") -> None:
     if promises is None or not promises.broken:
         return
     said = "; ".join(f"{row.task}: {row.sentence}" for row in promises.broken)
-    warnings.warn(f"{said}. {then}" if then else said, LimitBroken, stacklevel=_users_line())
+    warnings.warn(printable(f"{said}. {then}" if then else said), LimitBroken, stacklevel=_users_line())
 
 
 class Aloud:
@@ -78,7 +79,7 @@ def sentence(event: Event, learner: Learner) -> str | None:
 
 def warn_people(said: str) -> None:
     """A `LearningWarning` at the user's own line."""
-    warnings.warn(said, LearningWarning, stacklevel=_users_line())
+    warnings.warn(printable(said), LearningWarning, stacklevel=_users_line())
 
 
 def _users_line() -> int:

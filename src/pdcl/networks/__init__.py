@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
+from pdcl.given import available_memory
 
 if TYPE_CHECKING:
     from torch import nn
@@ -40,7 +41,24 @@ def build(name: str, shape: Sequence[int], outputs: int, **options: Any) -> Netw
     for option in options:
         if option not in known:
             raise UsageError(f"network {name!r} has no option {option!r}{_nearest(option, known)}")
+    _check_size(name, lambda: builder(tuple(shape), outputs, **options))
     return builder(tuple(shape), outputs, **options)
+
+
+def _check_size(name: str, build: Callable[[], Network]) -> None:
+    """Refuse a network that memory can't hold with its gradients; on the meta device it takes none."""
+    import torch
+
+    try:
+        with torch.device("meta"):
+            size = sum(p.numel() * p.element_size() for p in build().parameters())
+    except (RuntimeError, OverflowError) as error:
+        raise UsageError(f"network {name!r} is too large for any machine; make its layers smaller") from error
+    if 2 * size > (memory := available_memory()):
+        raise UsageError(
+            f"network {name!r} has weights of {size:,} bytes, and as many for gradients; {memory:,} bytes of memory "
+            "are free. Make its layers smaller"
+        )
 
 
 def auto_name(shape: Sequence[int]) -> str:

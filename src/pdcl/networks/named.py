@@ -10,6 +10,9 @@ from torch import nn
 from pdcl.errors import UsageError
 from pdcl.networks import auto_name, build
 
+# More make no size of a layer.
+DIGITS = 12
+
 
 def is_name(text: str) -> bool:
     """Whether this can be a network of ours, `name[:sizes]`, and not a function of a user's, `package.module:build`."""
@@ -23,7 +26,7 @@ def build_named(text: str, shape: Sequence[int], outputs: int) -> nn.Module:
     if not sizes:
         return build(name, shape, outputs)
     parts = sizes.split("-")
-    if not all(part.isdigit() and int(part) > 0 for part in parts):
+    if not all(part.isdecimal() and part.isascii() and len(part) <= DIGITS and int(part) > 0 for part in parts):
         raise UsageError(f"network={text!r}: after the colon come positive sizes such as mlp:100-100 or resnet18:20")
     numbers = [int(part) for part in parts]
     if name in ("mlp", "mlp-glorot"):

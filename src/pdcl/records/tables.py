@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pdcl.errors import UsageError
 from pdcl.metrics import Paired
+from pdcl.printable import for_markdown, printable
 from pdcl.records.aggregate import Comparison, Group
 from pdcl.records.writing import dumps
 
@@ -97,9 +98,9 @@ def _number(value: float, form: str) -> str:
 
 def show(groups: Sequence[Group], comparisons: Sequence[Comparison] = (), console: Console | None = None) -> None:
     """Print every sheet as a table: on a terminal as wide as it is, in a pipe so wide that no number is cut."""
-    from rich.console import Console
+    from pdcl.screen import Screen
 
-    console = console or Console(highlight=False)
+    console = console or Screen()
     width = None if console.is_terminal else 160
     for sheet in sheets(groups, comparisons):
         console.print(_table(sheet), width=width)
@@ -120,8 +121,8 @@ def _table(sheet: Sheet) -> Table:
 
 def markdown(sheet: Sheet) -> str:
     rule = ["---", *["---:"] * (len(sheet.head) - 1)]
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in [sheet.head, rule, *sheet.lines]]
-    return f"**{sheet.title}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in cells)
+    cells = [rule if line is rule else list(map(for_markdown, line)) for line in [sheet.head, rule, *sheet.lines]]
+    return f"**{for_markdown(sheet.title)}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
 def latex(sheet: Sheet) -> str:
@@ -142,7 +143,7 @@ def latex(sheet: Sheet) -> str:
 
 
 def _escaped(cell: str) -> str:
-    text = re.sub(r"([&%$#_{}])", r"\\\1", cell.replace("\\", "/"))
+    text = re.sub(r"([&%$#_{}])", r"\\\1", printable(cell).replace("\\", "/"))
     text = text.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
     return text.replace("±", r"$\pm$").replace(MINUS, "$-$")
 
@@ -204,4 +205,6 @@ def _csv(entries: list[dict[str, Any]]) -> str:
 def _cell(value: Any) -> Any:
     if isinstance(value, dict | list):
         return dumps(value) if value else ""
+    if isinstance(value, str):
+        return printable(value)
     return "" if isinstance(value, float) and math.isnan(value) else value

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pdcl.errors import UsageError
+from pdcl.given import number_of, short
 
 CRITERIA = {
     "error": "error rate",
@@ -79,6 +80,13 @@ def criteria_of(
 
     A largest drop holds since each task was learned, and `against` another model where there is one.
     """
+    max_error, max_loss, max_drop, min_sensitivity, min_specificity, clip = (
+        None if value is None else number_of(value, name)
+        for name, value in {
+            "max_error": max_error, "max_loss": max_loss, "max_drop": max_drop, "min_sensitivity": min_sensitivity,
+            "min_specificity": min_specificity, "clip": clip,
+        }.items()
+    )  # fmt: skip
     given = {
         "error": max_error,
         "loss": max_loss,
@@ -95,7 +103,12 @@ def criteria_of(
         raise UsageError("limits of single groups need one criterion; ask for one at a time")
     if clip is not None and "loss" not in chosen:
         raise UsageError("clip has no effect without max_loss")
-    special = tuple(sorted((limits or {}).items()))
+    if clip is not None and clip <= 0:
+        raise UsageError(f"clip={clip} must be positive: losses count up to it")
+    if limits is not None and not isinstance(limits, Mapping):
+        raise UsageError(f"limits={short(limits)} must be limits by group, such as {{'owl': 0.1}}")
+    own = {str(name): number_of(limit, f"limits[{name!r}]") for name, limit in (limits or {}).items()}
+    special = tuple(sorted(own.items()))
     kinds = [(kind, limit) for kind, limit in chosen.items() if kind != "drop"]
     if max_drop is not None:
         kinds += [("drop", max_drop)] if against else []

@@ -10,6 +10,7 @@ from pdcl.judging.promise import BROKEN
 from pdcl.judging.table import Promises
 from pdcl.lifelong.entry import LEARNED, REFUSED, ROLLED_BACK
 from pdcl.lifelong.lineage import Lineage
+from pdcl.printable import printable
 from pdcl.release.covering import Coverage
 from pdcl.release.deciding import FAIL, PASS, Judged
 from pdcl.release.outcome import CODES, Verdict
@@ -45,7 +46,7 @@ class Update:
 
     def __str__(self) -> str:
         before = " (decided before: same name, same data)" if self.repeated else ""
-        return f"{self.name}: {self.decision}{before}. {self.why}"
+        return printable(f"{self.name}: {self.decision}{before}. {self.why}")
 
 
 def gated(verdict: Verdict) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from pdcl.release.measuring import Outcomes, membership_by, rows
 from pdcl.release.outcome import BEYOND, ORDERLESS, Verdict
 from pdcl.release.output import as_json, as_junit, as_markdown
 from pdcl.storage.disk import move, read_regular, remove_tree, reported, sync, write
+from pdcl.streams.npz import read_npz
 from pdcl.streams.samples import Column
 
 MANIFEST = "manifest.json"
@@ -196,8 +197,7 @@ def _packed(arrays: dict[str, Any]) -> bytes:
 
 
 def _unpacked(content: bytes) -> dict[str, Column]:
-    with np.load(BytesIO(content), allow_pickle=False) as held:
-        return {name: held[name] for name in held.files}
+    return read_npz(content, "outcomes.npz")
 
 
 def _json(content: Any) -> bytes:

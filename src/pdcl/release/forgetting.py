@@ -6,7 +6,6 @@ import copy
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import PdclError, StateError, UsageError
+from pdcl.given import path_of
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.entry import FORGOTTEN
 from pdcl.lifelong.forgetting import forget_samples
@@ -27,6 +27,7 @@ from pdcl.storage.disk import read_regular, remove_tree, reported, write_whole
 from pdcl.storage.vault import MANIFEST, PREVIOUS
 from pdcl.streams.audits import SAMPLES, Audit, read_audit
 from pdcl.streams.hashes import name_hashes, sample_hashes
+from pdcl.streams.npz import read_npy, read_npz
 from pdcl.streams.samples import inputs_of
 
 
@@ -105,7 +106,10 @@ def forget(
     what `pdcl.load` needs. The lineage keeps that something was forgotten, when and how many, and keyed hashes of what
     the weights were trained on, so that the gate still refuses it as audit data.
     """
-    path, wanted = Path(model), Wanted.of(samples, group)
+    path, wanted = path_of(model, "model"), Wanted.of(samples, group)
+    for what, place in (("audit", audit), ("evidence", evidence)):
+        if place is not None:
+            path_of(place, what)
     removed: dict[str, int] = {}
     with Workspace(path, None if audit is None else Path(audit)) as work:
         work.clear()
@@ -239,7 +243,8 @@ def _inputs(given: Any) -> Tensor:
 def _file_inputs(path: Path) -> Tensor:
     place = path / SAMPLES if path.is_dir() else path
     try:
-        with np.load(BytesIO(read_regular(place)), allow_pickle=False) as held:
-            return inputs_of(held if isinstance(held, np.ndarray) else held["x"])
-    except (ValueError, KeyError, EOFError, AttributeError) as error:
+        content = read_regular(place)
+        alone = content.startswith(np.lib.format.MAGIC_PREFIX)
+        return inputs_of(read_npy(content, str(place)) if alone else read_npz(content, str(place))["x"])
+    except (ValueError, KeyError) as error:
         raise UsageError(f"{place} holds no array x of samples to forget: {error}") from error

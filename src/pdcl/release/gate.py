@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pdcl.errors import UsageError
+from pdcl.given import path_of, short
 from pdcl.lifelong.learner import Learner
 from pdcl.records.schema import CONFIG
 from pdcl.release.advice import labels_of, levers
@@ -69,7 +70,9 @@ def gate(
     if evidence is not None:
         from pdcl.release.evidence import check_place
 
-        check_place(Path(evidence))
+        check_place(path_of(evidence, "evidence"))
+    if ledger is not None:
+        path_of(ledger, "ledger")
     compared = against is not None
     criteria = criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, clip, max_drop, compared)
     examined, learner = as_audit(audit), loaded(model, network)
@@ -196,7 +199,7 @@ def loaded(model: Learner | str | Path, network: Any = None) -> Learner:
         if network is not None:
             raise UsageError("network has no effect on a learner that is here already; it is for saved ones")
         return model
-    if (Path(model) / CONFIG).is_file():
+    if (path_of(model, "model") / CONFIG).is_file():
         return recalled(model, network)[0]
     return load(model, **({} if network is None else {"network": network}))
 
@@ -217,6 +220,8 @@ def _clusters(audit: Audit, groups: Any) -> tuple[Column | None, str | None]:
     if isinstance(groups, str):
         return audit.column(groups, f"groups={groups}"), groups
     values = column(groups)
+    if values.ndim != 1:
+        raise UsageError(f"groups={short(groups)} must be a column's name, or one value per audit sample")
     if len(values) != len(audit):
         raise UsageError(f"{len(values)} groups for {len(audit)} audit samples; give one per sample")
     return np.asarray(values), GIVEN

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pdcl.printable import for_json, for_markdown, printable
 from pdcl.release.criteria import CRITERIA, PAIRED
 from pdcl.release.deciding import FAIL, PASS, UNDECIDED, Judged
 from pdcl.release.outcome import CAVEAT, Verdict
+from pdcl.screen import Screen
 
 STYLES = {PASS: "bold green", FAIL: "bold red", UNDECIDED: "bold yellow"}
 HEADINGS = ("group", "samples", "measured", "limit", "estimate", "bounds", "verdict")
@@ -25,7 +27,7 @@ def cells(row: Judged) -> tuple[str, ...]:
     bounds = f"{number(row, row.lower)} … {number(row, row.upper)}"
     verdict = row.verdict + (" *" if row.verdict == PASS and not row.alone else "")
     measured = CRITERIA[row.criterion]
-    return (row.group, counted, measured, number(row, row.limit), number(row, row.estimate), bounds, verdict)
+    return (printable(row.group), counted, measured, number(row, row.limit), number(row, row.estimate), bounds, verdict)
 
 
 def number(row: Judged, value: float | None) -> str:
@@ -51,7 +53,7 @@ def remarks(verdict: Verdict) -> list[str]:
         lines.append(f"Losses that reach it: {', '.join(told)}.")
     methods = ", ".join(dict.fromkeys(row.method for row in verdict.rows))
     lines.append(f"Bounds: {methods}; one-sided each, for all rows at once (Bonferroni).")
-    return [*lines, *verdict.notes, CAVEAT]
+    return [*lines, *map(printable, verdict.notes), CAVEAT]
 
 
 def table(verdict: Verdict) -> Table:
@@ -66,7 +68,7 @@ def table(verdict: Verdict) -> Table:
 
 def show(verdict: Verdict, console: Console | None = None) -> None:
     """The verdict on a terminal."""
-    console = console or Console(highlight=False)
+    console = console or Screen()
     console.print(table(verdict))
     console.print()
     head, *rest = remarks(verdict)
@@ -74,27 +76,29 @@ def show(verdict: Verdict, console: Console | None = None) -> None:
     for line in rest:
         console.print(Text(line))
     for group, levers in verdict.levers.items():
-        console.print(Text(f"\n{group}:", "bold"))
+        console.print(Text(f"\n{printable(group)}:", "bold"))
         for lever in levers:
-            console.print(Text(f"  {lever}"))
+            console.print(Text(f"  {printable(lever)}"))
 
 
 def as_text(verdict: Verdict) -> str:
     buffer = StringIO()
-    show(verdict, Console(file=buffer, width=110, color_system=None))
+    show(verdict, Screen(file=buffer, width=110, color_system=None))
     return buffer.getvalue()
 
 
 def as_json(verdict: Verdict) -> str:
-    return json.dumps(verdict.as_json(), indent=1, ensure_ascii=False) + "\n"
+    return for_json(json.dumps(verdict.as_json(), indent=1, ensure_ascii=False)) + "\n"
 
 
 def as_markdown(verdict: Verdict) -> str:
     lines = [f"## Gate: {verdict.verdict}", "", f"| {' | '.join(HEADINGS)} |", "|" + "---|" * len(HEADINGS)]
-    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells(row))} |" for row in verdict.rows]
-    lines += ["", *(f"- {line}" for line in remarks(verdict))]
+    for row in verdict.rows:
+        _, *rest = cells(row)
+        lines.append(f"| {' | '.join([for_markdown(row.group), *rest])} |")
+    lines += ["", *(f"- {for_markdown(line)}" for line in remarks(verdict))]
     for group, levers in verdict.levers.items():
-        lines += ["", f"**{group}**", "", *(f"- {lever}" for lever in levers)]
+        lines += ["", f"**{for_markdown(group)}**", "", *(f"- {for_markdown(lever)}" for lever in levers)]
     return "\n".join(lines) + "\n"
 
 
@@ -109,11 +113,11 @@ def as_junit(verdict: Verdict) -> str:
     }
     suite = ElementTree.Element("testsuite", about)
     for row in verdict.rows:
-        case = ElementTree.SubElement(suite, "testcase", classname=f"gate.{row.criterion}", name=row.group)
+        case = ElementTree.SubElement(suite, "testcase", classname=f"gate.{row.criterion}", name=printable(row.group))
         if row.verdict != PASS:
             kind = "failure" if row.verdict == FAIL else "error"
             entry = ElementTree.SubElement(case, kind, message=" · ".join(cells(row)[1:]), type=row.verdict)
-            entry.text = "\n".join(verdict.levers.get(title(row), []))
+            entry.text = "\n".join(map(printable, verdict.levers.get(title(row), [])))
     ElementTree.SubElement(suite, "system-out").text = "\n".join(remarks(verdict))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"

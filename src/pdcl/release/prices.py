@@ -19,6 +19,7 @@ from pdcl.learning.evaluation import predictions
 from pdcl.learning.report import Report, Trace
 from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode
+from pdcl.printable import printable
 from pdcl.records.reading import read_config, read_events
 from pdcl.running.rebuild import recalled
 from pdcl.running.result import Result
@@ -57,7 +58,7 @@ class Price:
         else:
             loosening = f"loosening this tolerance ({self.tolerance:.4g}) by {STEP}"
             said = f"λ = {self.dual:.3g}: {loosening} may win at most about {self.wins:.2g} on the current task"
-        return f"{self.name}: {said}" + "".join(f"\n    but {doubt}" for doubt in self.doubts)
+        return f"{printable(self.name)}: {said}" + "".join(f"\n    but {doubt}" for doubt in self.doubts)
 
 
 @dataclass(frozen=True)

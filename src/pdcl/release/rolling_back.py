@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import StateError, UsageError
+from pdcl.given import path_of
 from pdcl.lifelong.audit_place import beside, recorded_in
 from pdcl.lifelong.entry import REFUSED, ROLLED_BACK, Entry
 from pdcl.lifelong.learner import Learner
@@ -25,7 +26,7 @@ def rollback(model: str | Path, *, audit: str | Path | None = None, why: str = "
     it has the id that the model recorded, and a warning where there is none. why: a reason for the lineage. handed:
     what `pdcl.load` needs. Made again, it gives the same entry (`entry.repeated`) and goes no further back.
     """
-    path, named = Path(model), None if audit is None else Path(audit)
+    path, named = path_of(model, "model"), None if audit is None else path_of(audit, "audit")
     if named is not None and not named.is_dir():
         raise UsageError(f"audit={audit}: there is no such directory")
     with Workspace(path, named) as work:

@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from pdcl.errors import PdclError, UsageError
+from pdcl.given import path_of, short
 from pdcl.learning.events import Listener, Warned, ignore
+from pdcl.lifelong.arguments import check_arguments, check_text
 from pdcl.lifelong.audit_place import made_identity
 from pdcl.lifelong.audit_split import Planned, plan_aside
 from pdcl.lifelong.entry import LEARNED, REFUSED
@@ -85,9 +87,14 @@ def update(
     stated = dict(zip(LIMITS, (max_drop, max_error, max_loss, min_sensitivity, min_specificity), strict=True))
     criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
-    path, place, found = Path(model), Path(audit), samples_of(data, groups)
+    path, place, found = path_of(model, "model"), path_of(audit, "audit"), samples_of(data, groups)
+    check_text(str(name), "name")
     name = str(name)
-    job = Job(path, name, place, found, asked, evidence if evidence is None else Path(evidence), samples)
+    if not name.strip():
+        raise UsageError(f"name={name!r} is empty; an update is known by its name, such as 2026-12")
+    if audit_share != 0:
+        check_arguments(None, None, None, None, place, audit_share, audit_budget)
+    job = Job(path, name, place, found, asked, evidence if evidence is None else path_of(evidence, "evidence"), samples)
     training = {"tolerance": tolerance, "epochs": epochs, "batch": batch}
     with Workspace(path, place) as work:
         old = load(path, **copy.deepcopy(handed))
@@ -157,6 +164,8 @@ class Job:
 
 def samples_of(data: Any, groups: str | None) -> Samples:
     """The new data; `groups` names the column whose samples aren't independent."""
+    if groups is not None and not isinstance(groups, str):
+        raise UsageError(f"groups={short(groups)} must be the name of a column of the data")
     if isinstance(data, str | Path) and not Path(data).exists():
         raise UsageError(
             f"{data}: there is no such directory or file; data are arrays x and y in {SAMPLES} or any .npz"

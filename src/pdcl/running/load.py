@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from pdcl.errors import StateError, UsageError
+from pdcl.given import path_of
 from pdcl.lifelong.backbone import tensors_hash, unchanged
 from pdcl.lifelong.entry import newest_promises
 from pdcl.lifelong.learner import Learner
@@ -26,7 +27,7 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
     handed: what was given as an object and can't be in a file: `network=build()`, `objective=`, `backbone=`,
     `transform=`; and `device=`. learner: its class, where it is neither ours nor registered.
     """
-    place = Path(path)
+    place = path_of(path, "path")
     held = _read(place)
     with fitting(place):
         state = from_parts(held.parts)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from torch import Tensor
 from pdcl.storage.cache import cache_directory
 from pdcl.streams.checks import BadData
 from pdcl.streams.data import everything
+from pdcl.streams.npz import read_npz
 from pdcl.streams.samples import Column, column, inputs_of, targets_column
 from pdcl.streams.task import Stream
 
@@ -47,6 +46,8 @@ class Audit:
 
     def __post_init__(self) -> None:
         for name, values in {"y": self.y, **self.columns}.items():
+            if values is None or values.ndim == 0 or (name != "y" and values.ndim > 1):
+                raise BadData(f"audit set {self.name}: {name} must be a column, one value per sample")
             if len(values) != len(self.x):
                 raise BadData(f"audit set {self.name}: {name} has {len(values)} rows, x has {len(self.x)}")
         if not len(self.x):
@@ -163,7 +164,7 @@ def _decoded(targets: Tensor, labels: tuple[Any, ...]) -> list[Any]:
 def of_arrays(name: str, arrays: Mapping[str, Any], ledger: Path | None = None) -> Audit:
     if missing := {"x", "y"} - set(arrays):
         raise BadData(f"audit set {name} lacks {' and '.join(sorted(missing))}")
-    rest = {key: column(values) for key, values in arrays.items() if key not in ("x", "y")}
+    rest = {str(key): column(values, str(key)) for key, values in arrays.items() if key not in ("x", "y")}
     return Audit(name, inputs_of(arrays["x"]), targets_column(arrays["y"]), rest, ledger)
 
 
@@ -174,10 +175,6 @@ def read_audit(path: str | Path) -> Audit:
     # The directory and the file in it are one audit set.
     ledger = place.parent / (LEDGER if place.name == SAMPLES else f"{place.stem}.{LEDGER}")
     try:
-        with np.load(place, allow_pickle=False) as held:
-            arrays = {name: held[name] for name in held.files}
+        return of_arrays(str(given), read_npz(place, str(place)), ledger)
     except FileNotFoundError:
         raise BadData(f"{given} holds no audit set: there is no {place.name} with arrays x and y") from None
-    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise BadData(f"{place} can't be read as an audit set: {error}") from error
-    return of_arrays(str(given), arrays, ledger)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,6 +33,9 @@ def check_stream(stream: Stream) -> None:
     """Raise `BadData` unless every task can be learned; a Dataset is looked into only as far as its first batch."""
     if not stream.tasks:
         raise BadData(f"stream {stream.name!r} has no tasks")
+    names = Counter(task.name for task in stream.tasks)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise BadData(f"stream {stream.name!r} has {names[twice[0]]} tasks called {twice[0]!r}; give each its own name")
     for task in stream.tasks:
         check_task(task, stream.spec)
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from pdcl.given import seed_of, short, whole_of
 from pdcl.streams.checks import BadData, check_groups_apart
 from pdcl.streams.columns import ColumnCodes
 from pdcl.streams.data import Collate, Data
@@ -110,17 +111,19 @@ def plan_classes(
     """The labels of every task, sorted inside a task."""
     if tasks is not None:
         return _checked_plan(found, tasks, order_seed)
-    if per_task < 1:
-        raise BadData(f"classes_per_task must be at least 1, not {per_task}")
+    per_task = whole_of(per_task, "classes_per_task", 1)
     order: list[Any] = found
     if order_seed is not None:
-        order = [found[i] for i in np.random.default_rng(order_seed).permutation(len(found))]
+        seed = seed_of(order_seed, "order_seed")
+        order = [found[i] for i in np.random.default_rng(seed).permutation(len(found))]
     return [in_order(order[start : start + per_task]) for start in range(0, len(order), per_task)]
 
 
 def _checked_plan(found: list[Any], tasks: Sequence[Sequence[Any]], order_seed: int | None) -> list[list[Any]]:
     if order_seed is not None:
         raise BadData("order_seed has no effect where tasks= names the classes; leave one of them out")
+    if not _is_list(tasks) or not all(map(_is_list, tasks)):
+        raise BadData(f"tasks={short(tasks)} must list the classes of every task, such as [[0, 1], [2, 3]]")
     named_labels = [label for members in tasks for label in members]
     twice = sorted({str(label) for label, count in Counter(named_labels).items() if count > 1})
     if twice:
@@ -132,6 +135,10 @@ def _checked_plan(found: list[Any], tasks: Sequence[Sequence[Any]], order_seed: 
     return [in_order(members) for members in tasks]
 
 
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+
+
 def named(members: Sequence[Any]) -> str:
     """What a task of these classes is called."""
     return ", ".join(str(label) for label in members)
@@ -141,6 +148,8 @@ def _read_test(test: Any, y: Any, groups: Any, workers: int, columns: Any, colla
     refuse_containers(test, "test")
     if is_dataset(test):
         return read(test, y if isinstance(y, str) else None, groups, workers, "test", columns, collate)
+    if not isinstance(test, list | tuple) or len(test) != 2:
+        raise BadData(f"test={short(test)} must be (x, y) or a Dataset")
     x, y = test
     return read(x, y, groups, workers, "test", columns)
 

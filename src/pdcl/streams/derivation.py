@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from pdcl.given import seed_of
 from pdcl.streams import changes, resampling
 from pdcl.streams.checks import BadData
 from pdcl.streams.encoding import fingerprint
@@ -43,7 +44,7 @@ class Derivation:
     def __post_init__(self) -> None:
         _whole("domains", self.domains, 2)
         _whole("per_class", self.per_class, 1)
-        _whole("derive_seed", self.derive_seed, 0)
+        seed_of(self.derive_seed, "derive_seed")
         if not isinstance(self.permuted, bool):
             raise BadData(f"permuted is {self.permuted!r}; it must be true or false")
         _number("rotated", self.rotated, lambda degrees: degrees != 0, "a number of degrees other than 0")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pdcl.given import seed_of
 from pdcl.streams.checks import BadData
 from pdcl.streams.task import Stream
 from pdcl.streams.task_list import from_tasks
@@ -41,7 +42,7 @@ def load(
     options = dict(locals())
     if dim < classes_per_task:
         raise BadData(f"dim is {dim}; {classes_per_task} classes at equal distances need at least as many dimensions")
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed_of(seed))
     columns = [_per_task(name, options[name], tasks) for name in ("separation", "label_noise", "size")]
     parts = []
     for index, (apart, noise, count) in enumerate(zip(*columns, strict=True)):

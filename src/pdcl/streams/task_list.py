@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pdcl.given import short
 from pdcl.streams.checks import BadData, check_groups_apart
 from pdcl.streams.column_reading import require_equal_columns
 from pdcl.streams.columns import ColumnCodes
@@ -48,6 +49,8 @@ def from_tasks(
     >>> from_tasks([old, new], names=["2025", "2026"]).spec.heads
     ((0, 1), (0, 1))
     """
+    if not isinstance(tasks, list | tuple) or not all(isinstance(task, list | tuple) and len(task) for task in tasks):
+        raise BadData(f"tasks={short(tasks)} must list tasks such as (x, y) or (train, test)")
     titles = _titles(names, len(tasks))
     who, facts = _per_task("groups", groups, len(tasks)), _per_task("columns", columns, len(tasks))
     sides = [_sides(task, who[i], facts[i], workers, i, collate) for i, task in enumerate(tasks)]
@@ -72,9 +75,13 @@ def _per_task(name: str, given: Sequence[Any] | None, count: int) -> list[Any]:
 def _titles(names: Sequence[str] | None, count: int) -> list[str]:
     if names is None:
         return [str(index) for index in range(count)]
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise BadData(f"names={short(names)} must be a list with a name for every task")
     if len(names) != count:
         raise BadData(f"{len(names)} names for {count} tasks")
-    return list(names)
+    if any(name is None for name in names):
+        raise BadData(f"names={short(names)} must have a name for every task; None is none")
+    return list(map(str, names))
 
 
 def _sides(task: Sequence[Any], groups: Any, columns: Any, workers: int, index: int, collate: Collate | None) -> Sides:

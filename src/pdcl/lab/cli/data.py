@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from pdcl.errors import UsageError
 from pdcl.lab.benchmarks.raw.archive import directories, fetch, status, verify
+from pdcl.printable import say
+from pdcl.screen import Screen
 from pdcl.storage.cache import cache_directory
 
 FAILED = 1
@@ -54,7 +55,7 @@ VERBS = {"list": Listing, "fetch": Fetching, "verify": Verifying}
 def main(argv: list[str]) -> int:
     if not argv or argv[0] not in VERBS:
         lines = "\n".join(f"  {verb:<8}{(kind.__doc__ or '').rstrip('.')}" for verb, kind in VERBS.items())
-        print(f"usage: pdcl data list|fetch|verify …\n\n{lines}")
+        say(f"usage: pdcl data list|fetch|verify …\n\n{lines}")
         return 0 if argv and argv[0] in ("-h", "--help") else 2
     match _parsed(argv[0], argv[1:]):
         case Listing(data=data):
@@ -81,11 +82,11 @@ def _list(data: Path | None) -> int:
     for line in found:
         here = "yes" if line.present else "no"
         table.add_row(line.name, here, _size(line.size), line.variant or "–", line.licence, line.where or "–")
-    console = Console(highlight=False)
-    (console if console.is_terminal else Console(highlight=False, width=500)).print(table)
-    print("looked in: " + ", ".join(str(place) for place in directories(data)))
+    console = Screen()
+    (console if console.is_terminal else Screen(width=500)).print(table)
+    say("looked in: " + ", ".join(str(place) for place in directories(data)))
     missing = [line.name for line in found if not line.present]
-    print(f"next: pdcl data fetch {missing[0]}" if missing else f"next: pdcl run {found[0].name} pdcl --memory 500")
+    say(f"next: pdcl data fetch {missing[0]}" if missing else f"next: pdcl run {found[0].name} pdcl --memory 500")
     return 0
 
 
@@ -94,9 +95,9 @@ def _fetch(names: tuple[str, ...], data: Path | None) -> int:
         raise UsageError("name the streams to fetch; 'pdcl data list' shows which are missing")
     for name in names:
         for path in fetch(name, data):
-            print(f"{path}  {_size(path.stat().st_size)}, verified")
+            say(f"{path}  {_size(path.stat().st_size)}, verified")
     where = "" if data is None else f" --data {data}"
-    print(f"wrote {data or cache_directory() / 'data'}\nnext: pdcl run {names[0]} pdcl --memory 500{where}")
+    say(f"wrote {data or cache_directory() / 'data'}\nnext: pdcl run {names[0]} pdcl --memory 500{where}")
     return 0
 
 
@@ -106,13 +107,13 @@ def _verify(names: tuple[str, ...], data: Path | None) -> int:
         raise UsageError("there is no data here to verify; 'pdcl data fetch NAME' gets some")
     checks = [(name, check) for name in chosen for check in verify(name, data)]
     for _, check in checks:
-        print(f"{'right' if check.right else 'WRONG'}  {check.path}")
+        say(f"{'right' if check.right else 'WRONG'}  {check.path}")
     wrong = list(dict.fromkeys(name for name, check in checks if not check.right))
     if wrong:
-        print(f"{', '.join(wrong)}: damaged or other files; delete them and get them again")
-        print(f"next: pdcl data fetch {' '.join(wrong)}")
+        say(f"{', '.join(wrong)}: damaged or other files; delete them and get them again")
+        say(f"next: pdcl data fetch {' '.join(wrong)}")
         return FAILED
-    print(f"next: pdcl run {chosen[0]} pdcl --memory 500")
+    say(f"next: pdcl run {chosen[0]} pdcl --memory 500")
     return 0
 
 

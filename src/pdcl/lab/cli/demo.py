@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from pdcl.metrics import interval
+from pdcl.printable import say
 from pdcl.records import compare, group, scan
 from pdcl.records.reading import read_result
 from pdcl.records.table import Row
 from pdcl.records.tables import show
+from pdcl.screen import Screen
 
 SHOWN = "pdcl"
 BASELINES = ("er", "er-ring")
@@ -36,7 +37,7 @@ def main(argv: list[str]) -> int:
     if code := _run(options.out, options.workers or os.cpu_count() or 1):
         return code
     rows = scan(options.out)
-    console = Console(highlight=False)
+    console = Screen(markup=True)
     groups = group(rows)
     console.print(
         "\n[bold]After the last task[/bold]: mean ± 95 % interval over seeds; differences are paired by seed."
@@ -63,7 +64,7 @@ def _run(out: Path, workers: int) -> int:
     with LocalProcesses(workers) as engine, StudyDisplay(out, workers) as display:
         outcome = execute(load("demo"), out, engine, display.listener)
     for ended in outcome.failures:
-        print(f"failed: {ended.job.spec.title}: {ended.cause}")
+        say(f"failed: {ended.job.spec.title}: {ended.cause}")
     return 1 if outcome.failures else 0
 
 

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.printable import say
+
 
 @dataclass
 class Figures:
@@ -31,9 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UsageError("name a directory that holds runs, such as the --out of `pdcl run`")
     drawn = draw(options.directories, options.out)
     for name in dict.fromkeys(path.stem for path in drawn.paths):
-        print(f"drawn    {name}")
+        say(f"drawn    {name}")
     for name, why in drawn.skipped.items():
-        print(f"left out {name}: {why}")
-    print(f"{options.out} holds {len(drawn.paths)} files")
-    print(f"next: pdcl report {shlex.quote(str(options.directories[0]))}")
+        say(f"left out {name}: {why}")
+    say(f"{options.out} holds {len(drawn.paths)} files")
+    say(f"next: pdcl report {shlex.quote(str(options.directories[0]))}")
     return 0

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.printable import say
+
 
 @dataclass
 class Paper:
@@ -29,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.directories:
         raise UsageError("name a directory that holds runs of `pdcl study paper`, such as runs/paper")
     verdicts = write_page(options.directories, options.out)
-    print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
-    print(f"wrote {options.out} and {options.out.parent / options.out.stem}")
-    print("next: pdcl study paper --dry-run   (what isn't run yet)")
+    say(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
+    say(f"wrote {options.out} and {options.out.parent / options.out.stem}")
+    say("next: pdcl study paper --dry-run   (what isn't run yet)")
     return 0

@@ -18,6 +18,7 @@ from pdcl.lab.cli.engine_options import EngineOptions
 from pdcl.lab.studies import Outcome, RunSpec, Study, execute, load, shipped
 from pdcl.lab.studies.choosing import chosen_by
 from pdcl.lab.studies.execution import FAILURES
+from pdcl.printable import say
 
 FAILED = 1
 
@@ -51,7 +52,7 @@ class Command(EngineOptions):
 
 def main(argv: list[str]) -> int:
     if not argv:
-        print(f"usage: pdcl study FILE_OR_NAME [options]\n\nOurs: {', '.join(shipped())}. See 'pdcl study --help'.")
+        say(f"usage: pdcl study FILE_OR_NAME [options]\n\nOurs: {', '.join(shipped())}. See 'pdcl study --help'.")
         return 2
     options = _parsed(argv)
     if options.data is not None:
@@ -115,7 +116,7 @@ def _terminable(again: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print(f"stopped; what is done is kept. To go on: {again}")
+        say(f"stopped; what is done is kept. To go on: {again}")
         if caught:
             raise Interrupted("stopped by SIGTERM", 128 + signal.SIGTERM) from None
         raise
@@ -125,17 +126,17 @@ def _terminable(again: str) -> Iterator[None]:
 
 def _close(outcome: Outcome, again: str) -> int:
     """What failed and why, where the records lie, and what to type next."""
-    print(f"{len(outcome.done)} run now, {len(outcome.skipped)} before, {len(outcome.failures)} failed")
+    say(f"{len(outcome.done)} run now, {len(outcome.skipped)} before, {len(outcome.failures)} failed")
     causes: dict[str | None, list[RunSpec]] = {}
     for ended in outcome.failures:
         causes.setdefault(ended.cause, []).append(ended.job.spec)
     for cause, specs in causes.items():
-        print("\n".join([*(f"failed: {_line(spec)}" for spec in specs), f"    {cause}"]))
+        say("\n".join([*(f"failed: {_line(spec)}" for spec in specs), f"    {cause}"]))
     if outcome.failures:
-        print(f"their tracebacks: {outcome.out / FAILURES}")
-        print(f"wrote {outcome.out}\nnext: {again}   (tries them again)")
+        say(f"their tracebacks: {outcome.out / FAILURES}")
+        say(f"wrote {outcome.out}\nnext: {again}   (tries them again)")
         return FAILED
-    print(f"wrote {outcome.out}\nnext: pdcl results {shlex.quote(str(outcome.out))}")
+    say(f"wrote {outcome.out}\nnext: pdcl results {shlex.quote(str(outcome.out))}")
     return 0
 
 

@@ -18,6 +18,7 @@ from pdcl.lab.studies.curves import Answered
 from pdcl.lab.studies.estimating import Estimator
 from pdcl.lab.studies.execution import Notice
 from pdcl.lab.studies.preview import DONE, Preview
+from pdcl.screen import Screen
 
 
 class StudyDisplay(Pictured):
@@ -97,10 +98,10 @@ class StudyDisplay(Pictured):
 
 def preview(found: Preview, workers: int) -> None:
     """What `--dry-run` prints."""
-    console = Console(highlight=False)
+    console = Screen()
     if not console.is_terminal:
         # A pipe has no width; what is read by programs shouldn't be folded.
-        console = Console(highlight=False, width=500)
+        console = Screen(width=500)
     table = Table("run", "state", "estimate", box=None, padding=(0, 2, 0, 0))
     for spec, state in found.runs:
         name = spec.title + ("" if spec.held_out is None else " (tuning)")
@@ -108,22 +109,22 @@ def preview(found: Preview, workers: int) -> None:
     console.print(table)
     states = Counter(state.partition(":")[0] for _, state in found.runs)
     counted = ", ".join(f"{count} {state}" for state, count in states.most_common())
-    console.print(f"{len(found.runs)} runs: {counted}", markup=False, soft_wrap=True)
+    console.print(f"{len(found.runs)} runs: {counted}", soft_wrap=True)
     ahead = _duration(found.estimator.total(found.todo, workers))
-    console.print(f"estimated time with {workers} at a time: {ahead}", markup=False)
+    console.print(f"estimated time with {workers} at a time: {ahead}")
     if found.curves:
-        console.print(f"then what-if curves of {found.curves} runs, which no estimate covers", markup=False)
+        console.print(f"then what-if curves of {found.curves} runs, which no estimate covers")
 
 
 def preview_parts(study: Study, found: Preview, workers: int) -> None:
     """What `--dry-run` prints of a study in parts: how many runs each has and how long those to run may take."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Screen(soft_wrap=True)
     todo = set(found.todo)
     for name, part in study.parts.items():
         runs = [spec for spec in part.runs() if spec in {run for run, _ in found.runs}]
         ahead = [spec for spec in runs if spec in todo]
         time_left = _duration(found.estimator.total(ahead, workers) if ahead else 0.0)
-        console.print(f"part {name:<16} {len(runs):>4} runs, {len(ahead):>4} to run   {time_left}", markup=False)
+        console.print(f"part {name:<16} {len(runs):>4} runs, {len(ahead):>4} to run   {time_left}")
 
 
 def _duration(seconds: float | None) -> str:

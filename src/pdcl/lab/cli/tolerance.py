@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from pdcl.screen import Screen
 
 if TYPE_CHECKING:
     from pdcl.lab.studies.attainable import Level, Reach
@@ -62,7 +63,7 @@ def main(argv: list[str]) -> int:
     if asked.plan:
         return _plan(asked, stream, options)
     found = reach(stream, preset=asked.preset, together=asked.together, seed=asked.seed, **options)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Screen(soft_wrap=True)
     console.print(_table(found))
     console.print("loss: on training data. held out: a tenth of the training data; test data is not touched.\n")
     doubts = [] if stated is None else [doubt for each in found if (doubt := each.doubt(stated))]
@@ -71,7 +72,7 @@ def main(argv: list[str]) -> int:
     if stated is not None and not doubts:
         console.print(f"{asked.tolerance}: nothing measured here speaks against it")
     proposed = ",".join(f"{each.proposal:.3g}" for each in found)
-    console.print(f"next: pdcl run {asked.stream} pdcl --tolerance {proposed}", markup=False)
+    console.print(f"next: pdcl run {asked.stream} pdcl --tolerance {proposed}")
     return 0
 
 
@@ -90,15 +91,15 @@ def _plan(asked: Tolerance, stream: Stream, options: dict[str, Any]) -> int:
     sizes = usual_sizes(stream) if asked.memory is None else _sizes(asked.memory)
     seeds, preset = (asked.seed, asked.seed + 1), asked.preset or "auto"
     needs = plan(stream, asked.tolerance, sizes, preset=preset, seeds=seeds, **options)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Screen(soft_wrap=True)
     tried = f"memory {', '.join(map(str, sizes))}, seeds {seeds[0]} and {seeds[1]}, preset {preset}"
-    console.print(f"runs: even on {asked.stream}, {tried}", markup=False)
+    console.print(f"runs: even on {asked.stream}, {tried}")
     console.print(_needs(needs))
     console.print(
         "errors: after the last task, on a tenth of the training data, held out; the newest has nothing to keep yet\n"
         f"fit: error(n) = a + c·n^-0.6 through {len(sizes)} sizes, so a rough number; off: its largest miss, in points"
     )
-    console.print(total(stream, needs).sentence, markup=False)
+    console.print(total(stream, needs).sentence)
     return 0
 
 

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.printable import say
+
 
 @dataclass
 class Unpack:
@@ -29,6 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pdcl.records.packing import unpack
 
     found = unpack(options.file, options.out)
-    print(f"{len(found.written)} runs written to {options.out}, {len(found.kept)} were there already")
-    print(f"next: pdcl results {options.out}")
+    say(f"{len(found.written)} runs written to {options.out}, {len(found.kept)} were there already")
+    say(f"next: pdcl results {options.out}")
     return 0

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from pdcl.lab.cli.engine_options import EngineOptions
+from pdcl.screen import Screen
 
 if TYPE_CHECKING:
     from pdcl.lab.studies.whatif import Curve
@@ -44,18 +44,18 @@ def main(argv: list[str]) -> int:
             asked.run, asked.task - 1, asked.tolerance or None,
             repeats=asked.repeats, longer=asked.longer, engine=engine,
         )  # fmt: skip
-    console = Console(highlight=False, soft_wrap=True)
+    console = Screen(soft_wrap=True)
     console.print(f"{found.name}: ε = {found.tolerance:.4g}, λ = {found.dual:.4g}, P(ε) = {found.value:.4g}")
     console.print(_table(found))
     console.print(_verdict(found))
     place = draw(found, asked.out or asked.run / f"whatif-task{asked.task}.png")
     write_numbers(found, place.with_suffix(".json"))
-    console.print(f"figure: {place}, numbers: {place.with_suffix('.json')}", markup=False)
+    console.print(f"figure: {place}, numbers: {place.with_suffix('.json')}")
     if not found.held or found.repeats == 1:
         more = f"--repeats {max(3, 2 * found.repeats)} --longer {2 * asked.longer}"
-        console.print(f"next: pdcl whatif {asked.run} --task {asked.task} {more}", markup=False)
+        console.print(f"next: pdcl whatif {asked.run} --task {asked.task} {more}")
     else:
-        console.print(f"next: pdcl report {asked.run.parent}", markup=False)
+        console.print(f"next: pdcl report {asked.run.parent}")
     return 0
 
 

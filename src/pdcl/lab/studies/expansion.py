@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from pdcl.errors import UsageError
 from pdcl.lab.presets import stream_options
 from pdcl.lab.studies.spec import RunSpec
 from pdcl.lab.studies.study import OnStream, Study
-from pdcl.lab.studies.toml_table import only, product
+from pdcl.lab.studies.toml_table import check_count, only, product
 from pdcl.methods.catalog import Method, method
 
 Chosen = Mapping[tuple[str, str], Mapping[str, Any]]
@@ -21,6 +22,7 @@ def expand(study: Study, chosen: Chosen | None = None) -> list[RunSpec]:
         # Parts may share runs, which are carried out once.
         return list(dict.fromkeys(spec for part in study.parts.values() for spec in expand(part, chosen)))
     check(study)
+    _check_count(study)
     found = [
         spec
         for stream in study.streams
@@ -44,6 +46,17 @@ def cells(study: Study, stream: str, label: str, chosen: Mapping[str, Any]) -> l
         for size in (sizes if sizes and "memory" in known and "memory" not in own else (None,))
         for cell in product(lists)
     ]
+
+
+def _check_count(study: Study) -> None:
+    """Refuse more runs than a study may have, counted before they are listed; options that a method lacks count too."""
+    grid = math.prod(map(len, study.grid.values()))
+    runs = 0
+    for stream in study.streams:
+        own = study.on_stream.get(stream, OnStream()).memory
+        sizes = len(study.memory if own is None else own) or 1
+        runs += len(study.labels(stream)) * len(_seeds(study, stream)) * sizes * grid
+    check_count(runs, "streams × methods × seeds × memory × [grid]")
 
 
 def spec_of(

@@ -13,6 +13,7 @@ from pdcl.lab.studies.study import OnStream, Study, Tuning, Variant, WhatIf
 from pdcl.lab.studies.toml_table import Table, axes, names, numbers, only, product, tables
 
 SECTIONS = ("study", "options", "grid", "methods", "streams", "variants", "tune", "whatif", "parts")
+LARGEST = 2**24
 
 
 def load(name_or_path: str | Path) -> Study:
@@ -20,7 +21,10 @@ def load(name_or_path: str | Path) -> Study:
     text, place = _text(str(name_or_path))
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError as error:
+        raise UsageError(f"{name_or_path} is nested too deeply; a study has tables of tables, and no more") from error
+    except ValueError as error:
+        # Also a number of more digits than Python reads.
         raise UsageError(f"{name_or_path} is not TOML: {error}") from error
     try:
         return parse(content, text, place)
@@ -37,10 +41,21 @@ def shipped() -> list[str]:
 def _text(name: str) -> tuple[str, Path]:
     path = Path(name)
     if path.is_file():
-        return path.read_text(encoding="utf-8"), path.parent
+        return _read(path), path.parent
     if name not in shipped():
         raise UsageError(f"there is no study file {name!r}, and no study of that name; ours: {', '.join(shipped())}")
     return files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"), Path()
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UsageError(f"{path} has {path.stat().st_size:,} bytes; a study has at most {LARGEST:,}")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start}), so it is no TOML; save it as UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from error
 
 
 def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None) -> Study:

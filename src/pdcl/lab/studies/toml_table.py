@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pdcl.errors import UsageError
+from pdcl.given import short
 
 _REQUIRED = object()
+MOST_RUNS = 100_000
 
 
 class Table:
@@ -64,13 +68,15 @@ def names(given: Any, where: str) -> tuple[str, ...]:
     """A list of different names."""
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
         raise UsageError(f"{where} = {given!r} must be a list of names")
-    if twice := sorted({name for name in given if given.count(name) > 1}):
+    if twice := sorted(name for name, count in Counter(given).items() if count > 1):
         raise UsageError(f"{where} names {', '.join(twice)} twice")
     return tuple(given)
 
 
 def numbers(given: Any, where: str) -> tuple[int, ...]:
     """Seeds: a list of them, or how many to count from 0."""
+    if isinstance(given, int) and given > MOST_RUNS:
+        raise UsageError(f"{where} = {short(given)} is too many; a study has at most {MOST_RUNS:,} runs")
     found = list(range(given)) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(found, list) or not found or not all(type(number) is int for number in found):
         raise UsageError(f"{where} = {given!r} must be a positive whole number or a list of whole numbers")
@@ -93,12 +99,23 @@ def product(lists: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     >>> product({"lr": [0.1, 0.2], "alpha": [1]})
     [{'lr': 0.1, 'alpha': 1}, {'lr': 0.2, 'alpha': 1}]
     """
+    check_count(math.prod(map(len, lists.values())), " × ".join(lists))
     return [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
+
+
+def check_count(runs: int, what: str) -> None:
+    """Raise UsageError for more runs than anyone can wait for, before they are listed."""
+    if runs > MOST_RUNS:
+        raise UsageError(
+            f"{what} makes {short(runs)} runs, and a study has at most {MOST_RUNS:,}; give fewer values or seeds"
+        )
 
 
 def tables(content: Mapping[str, Any], section: str) -> dict[str, Mapping[str, Any]]:
     """A section of tables by name: `[section.NAME]`."""
     found = content.get(section, {})
+    if not isinstance(found, Mapping):
+        raise UsageError(f"[{section}] must be tables by name, [{section}.NAME], not {short(found)}")
     for name, table in found.items():
         if not isinstance(table, Mapping):
             raise UsageError(f"[{section}] {name} = {table!r} must be a table: [{section}.{name}]")
