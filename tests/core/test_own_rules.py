@@ -93,6 +93,38 @@ def test_estimators_have_effect_at_the_sample_level(constant, estimator, drawn):
     assert found.weights.tolist() == pytest.approx(expected.tolist())
 
 
+@pytest.mark.parametrize("by", ["core", "learner"])
+def test_a_lever_of_ones_own_acts_after_each_dual_step_and_at_once(own, constant, by):
+    """b = 1, 1/2, 1/4 before λ = .3, .6: what is replayed weighs b + λ from that very step on."""
+
+    @register_rule("lever", "fade")
+    @dataclass(frozen=True)
+    class Fade(pdcl.Lever):
+        factor: float = 0.9
+
+        def pull(self, core, moved):
+            pulled.append((moved.duals, moved.slacks, moved.tolerances, moved.current))
+            core.algorithm.constraints.base.mul_(self.factor)
+
+    pulled = []
+    made = constant([[3.5]], [5.0], tolerance=0.5, dual_lr=0.1, steps=2)
+    found = made.solve(by, lever="fade:factor=.5", base=1.0)
+    near = pytest.approx
+    assert pulled == [(near([0.3]), [3.0], [0.5], near(0.45)), (near([0.6]), [3.0], [0.5], near(0.9))]
+    assert found.core.algorithm.norm == pytest.approx(0.25 + 0.6)
+    assert found.core.draw(1).weights.tolist() == pytest.approx([0.25 + 0.6])
+
+
+def test_a_run_is_described_with_its_lever_and_without_one_names_none(own):
+    @register_rule("lever", "fade")
+    @dataclass(frozen=True)
+    class Fade(pdcl.Lever):
+        factor: float = 0.9
+
+    assert pdcl.PDCL.settled({"lever": "fade:factor=0.5"})["lever"] == "fade:factor=0.5"
+    assert "lever" not in pdcl.PDCL.settled({})
+
+
 def test_a_setting_is_read_as_the_type_of_its_default(own):
     @register_rule("dual", "typed")
     @dataclass(frozen=True)

@@ -3,8 +3,11 @@
 import pytest
 import torch
 
+from pdcl.algorithm.algorithm1 import Duals
+from pdcl.algorithm.dual_rules import Ascent
 from pdcl.learning.primal_dual import PrimalDual
 from pdcl.learning.report import Report, Trace
+from pdcl.storage.serialize import same
 
 SETTINGS = [
     {},
@@ -52,13 +55,40 @@ def test_a_core_taken_over_in_the_middle_of_a_task_goes_on_to_the_bit(problem, o
     other.load_state_dict(again.state_dict())
     taken(other, stream, 4, first=5)
     other.end(stream.tasks[-1])
+    equal(one, other)
+    assert max(one.final_duals()[:-1]) > 0
+
+
+def equal(one, other):
     assert torch.equal(digest(one)[0], digest(other)[0])
     assert digest(one)[1:] == digest(other)[1:]
-    assert max(one.final_duals()[:-1]) > 0
     assert one.final_duals() == other.final_duals()
     assert one.core.tolerances.values == other.core.tolerances.values
     assert torch.equal(one.held["id"], other.held["id"])
     assert torch.equal(one.held["dual"], other.held["dual"])
+
+
+@pytest.mark.parametrize("level", ["task", "sample"])
+def test_neither_going_on_from_a_state_nor_the_core_it_was_taken_of_changes_it(constant, level):
+    """Of the core alone: callers may hold one in memory and take it twice."""
+    learner, stream = constant([[1.0, 2.0]], [3.0, 4.0], dual_lr=0.1).prepared(level=level, selection="dual")
+    core = learner.core
+    learner.begin(stream.tasks[1], 6)
+
+    def step():
+        core.observe(torch.tensor([0, 1]), torch.tensor([3.0, 4.0]), 2)
+        core.measure(learner.evaluated)
+
+    step()
+    state, ends = core.state_dict(), []
+    step()
+    ends.append(core.state_dict())
+    for _ in range(2):
+        core.load_state_dict(state)
+        step()
+        ends.append(core.state_dict())
+    assert float(ends[0]["method"]["shadow"].min()) > 0
+    assert all(same(end, ends[0]) for end in ends)
 
 
 def test_a_core_taken_over_between_tasks_starts_the_next_one_the_same(constant):
@@ -114,17 +144,49 @@ def test_loosening_moves_one_tolerance_for_the_next_task(constant):
 
 
 def test_duals_of_an_older_state_load_with_their_integral_and_unknown_slacks():
-    from pdcl.algorithm.algorithm1 import Duals
-    from pdcl.algorithm.dual_rules import Ascent
-
-    duals = Duals(torch.zeros(1, 0), torch.zeros(1, 0), Ascent())
+    duals = Duals(torch.zeros(0), torch.zeros(0), Ascent())
     old = {"tolerances": torch.ones(1, 2), "values": torch.full((1, 2), 3.0), "integral": torch.full((1, 2), 2.0)}
     duals.load_state_dict({**old, "slacks": torch.zeros(1, 1)})
-    assert duals.state.tolist() == [[2.0, 2.0]]
-    assert duals.values.tolist() == [[3.0, 3.0]]
-    assert duals.slacks.isnan().tolist() == [[True, True]]
+    assert duals.limits.tolist() == [1.0, 1.0]
+    assert duals.state.tolist() == [2.0, 2.0]
+    assert duals.values.tolist() == [3.0, 3.0]
+    assert duals.slacks.isnan().tolist() == [True, True]
     duals.load_state_dict({**old, "slacks": torch.full((1, 2), 0.5)})
-    assert duals.slacks.tolist() == [[0.5, 0.5]]
+    assert duals.slacks.tolist() == [0.5, 0.5]
+
+
+def as_0_1_wrote_it(state):
+    """Of the core: duals, the artificial one and smoothed slacks had a first dimension more, of size 1."""
+
+    def deeper(duals):
+        return {name: row[None] for name, row in duals.items() if name in ("tolerances", "values", "state", "slacks")}
+
+    duals, running, smooth = state["duals"], state["running"], state["measure"]["smooth"]
+    return {
+        **state,
+        "duals": {**duals, **deeper(duals)},
+        "running": {**running, "artificial": deeper(running["artificial"])},
+        "measure": {"smooth": None if smooth is None else smooth[None], "offered": []},
+    }
+
+
+@pytest.mark.parametrize("options", SETTINGS)
+def test_a_state_that_0_1_wrote_in_the_middle_of_a_task_goes_on_to_the_bit(problem, options):
+    generator = torch.Generator().manual_seed(2)
+    x, y = torch.randn(3, 6, 2, generator=generator), torch.randn(3, 6, generator=generator)
+    made = problem([(x[0], y[0]), (x[1], y[1])], (x[2], y[2]), 0.2, (0.1, 0.2), lr=0.05, dual_lr=0.3)
+    options = {"primal_steps": 2, **options}
+    one, stream = made.prepared(**options)
+    other, _ = made.prepared(seed=3, **options)
+    one.begin(stream.tasks[-1], 9)
+    taken(one, stream, 5)
+    state = one.state_dict()
+    assert (state["measure"]["smooth"] is None) == ("slack_samples" not in options or options.get("level") == "sample")
+    other.load_state_dict(as_0_1_wrote_it(state))
+    for learner in (one, other):
+        taken(learner, stream, 4, first=5)
+        learner.end(stream.tasks[-1])
+    equal(one, other)
 
 
 def test_the_report_of_a_method_without_tolerances_claims_nothing():
@@ -138,4 +200,4 @@ def test_a_core_that_has_seen_nothing_replays_nothing_and_can_be_saved():
     assert (core.report().duals, core.report().tolerances, core.report().trace) == ([], [], Trace())
     other = PrimalDual(5)
     other.load_state_dict(core.state_dict())
-    assert other.norm == core.algorithm.norm == 0
+    assert other.algorithm.norm == core.algorithm.norm == 0

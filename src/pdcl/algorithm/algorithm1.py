@@ -85,8 +85,9 @@ class Duals:
         """Take over a state. One saved before 0.2 has a first dimension more, of size 1."""
         old = state["values"].dim() == 2
         named = {**state, "state": state.get("state", state.get("integral"))}
-        held = {name: named[name][0] if old else named[name] for name in ("tolerances", "values", "state", "slacks")}
-        self.limits, self.values, self.state, self.slacks = held.values()
+        rows = [named[name][0] if old else named[name] for name in ("tolerances", "values", "state", "slacks")]
+        # Copies: dual steps are made in place, and whoever holds the state may take it again.
+        self.limits, self.values, self.state, self.slacks = (row.clone() for row in rows)
         if self.slacks.shape != self.values.shape:
             self.slacks = torch.full_like(self.values, torch.nan)
 

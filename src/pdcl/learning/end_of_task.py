@@ -79,7 +79,7 @@ class ToEnd:
         on_all = reached.error if in_error[-1] else reached.loss
         changes = core.tolerances.set(core.past.references(task + 1, in_error), on_all)
         core.registry.register_task(
-            task, self.data.targets, getattr(self.data, "groups", None), core.progress.observed > 0
+            task, self.data.targets, getattr(self.data, "groups", None), core.progress.clock > 0
         )
         promises = self._judged(reached) if core.tolerances.stated_any else None
         core.progress.clock, core.aside = 0, None

@@ -65,12 +65,13 @@ class Progress:
     # State, in parts that files have kept apart from the beginning.
 
     def numbers(self) -> dict[str, Any]:
-        names = ("clock", "steps", "observed", "recent", "shadow")
-        return {name: getattr(self, name) for name in names}
+        names = ("clock", "steps", "observed", "recent")
+        return {**{name: getattr(self, name) for name in names}, "shadow": self.shadow.clone()}
 
     def take_numbers(self, state: dict[str, Any]) -> None:
-        for name in self.numbers():
-            setattr(self, name, state.get(name, getattr(self, name)))
+        for name, own in self.numbers().items():
+            given = state.get(name, own)
+            setattr(self, name, given.clone() if isinstance(given, Tensor) else given)
 
     def histories(self) -> dict[str, Tensor]:
         stacked = [torch.stack(each) if each else torch.zeros(0) for each in (self.history, self.slacks)]
