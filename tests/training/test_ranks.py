@@ -16,7 +16,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pdcl.learning.drawn import Drawn
+from pdcl.algorithm.algorithm1 import Drawn
 from ranks_started import Ranks as Started
 from ranks_started import free_port
 
