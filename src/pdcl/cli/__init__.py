@@ -10,8 +10,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from pdcl.printable import printable
 from pdcl.errors import Interrupted, LearningWarning, LimitBroken, PdclError
+from pdcl.printable import printable
 
 VERBS = {
     "demo": "see seven methods learn real digits, in about a minute",

@@ -9,9 +9,9 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
+from pdcl.errors import UsageError
 from pdcl.printable import say
 from pdcl.screen import Screen
-from pdcl.errors import UsageError
 from pdcl.streams.raw.archive import cache_directory, directories, fetch, status, verify
 
 FAILED = 1

@@ -9,13 +9,13 @@ from pathlib import Path
 import tyro
 from rich.table import Table
 
-from pdcl.printable import say
-from pdcl.screen import Screen
 from pdcl.metrics import interval
+from pdcl.printable import say
 from pdcl.records import compare, group, scan
 from pdcl.records.reading import read_result
 from pdcl.records.table import Row
 from pdcl.records.tables import show
+from pdcl.screen import Screen
 
 SHOWN = "pdcl"
 BASELINES = ("er", "er-ring")

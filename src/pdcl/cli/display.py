@@ -10,10 +10,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from pdcl.printable import printable
 from pdcl.cli.picturing import Pictured
 from pdcl.cli.progress import Progress, Standing
 from pdcl.cli.promises import coloured_table, plain_table
+from pdcl.printable import printable
 from pdcl.promises.table import Promises
 from pdcl.training.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned, in_unit
 

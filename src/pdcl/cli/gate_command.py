@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 import tyro
 
-from pdcl.printable import say
-from pdcl.screen import Screen
 from pdcl.cli.building import own_network
 from pdcl.errors import UsageError
+from pdcl.printable import say
+from pdcl.screen import Screen
 
 ABOUT = """Does this model keep its limits? PASS (exit 0), FAIL (1) or UNDECIDED (2), with known confidence.
 

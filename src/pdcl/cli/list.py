@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.table import Table
 
+from pdcl.learners.catalog import methods
 from pdcl.printable import say
 from pdcl.screen import Screen
-from pdcl.learners.catalog import methods
 from pdcl.streams.catalog import catalog
 
 USAGE = """usage: pdcl list [--plugin FILE]

@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 
 import tyro
 
-from pdcl.screen import Screen
 from pdcl.errors import UsageError
 from pdcl.records import Group, Survey, compare, group, survey
 from pdcl.records.tables import render, show
+from pdcl.screen import Screen
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdcl.printable import say
 from pdcl.errors import RunFinished
+from pdcl.printable import say
 
 USAGE = """usage: pdcl resume RUN [options]
 

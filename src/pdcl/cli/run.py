@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pdcl.printable import say
 from pdcl.errors import RunFinished, UsageError
+from pdcl.printable import say
 
 USAGE = """usage: pdcl run STREAM METHOD [options]
 

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from pdcl.printable import say
 from pdcl.cli.engine_options import EngineOptions
 from pdcl.errors import Interrupted, UsageError
+from pdcl.printable import say
 from pdcl.studies import Outcome, RunSpec, Study, execute, load, shipped
 from pdcl.studies.choosing import chosen_by
 from pdcl.studies.execution import FAILURES

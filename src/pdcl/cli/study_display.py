@@ -12,8 +12,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from pdcl.screen import Screen
 from pdcl.cli.picturing import Pictured
+from pdcl.screen import Screen
 from pdcl.studies import Ended, Planned, RunSpec, Started, Study
 from pdcl.studies.curves import Answered
 from pdcl.studies.estimating import Estimator

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import tyro
 
-from pdcl.printable import say
 from pdcl.cli.gate import guarded
+from pdcl.printable import say
 
 ABOUT = """Learn new data, and use the updated model only if it passes the gate: promoted (exit 0), or the old one stays
 (exit 1: a limit is broken; 2: the audit data can't tell).

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import tyro
 
-from pdcl.printable import say
 from pdcl.errors import UsageError
+from pdcl.printable import say
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from pdcl.screen import Screen
 from pdcl.cli.engine_options import EngineOptions
+from pdcl.screen import Screen
 
 if TYPE_CHECKING:
     from pdcl.studies.whatif import Curve

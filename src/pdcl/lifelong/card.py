@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pdcl.printable import for_markdown
 from pdcl.lifelong.entry import REBASED, moved, newest_promises
+from pdcl.printable import for_markdown
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -102,7 +102,10 @@ def _audit(learner: Learner) -> list[str]:
     last = next(each for _, each in reversed(asides) if each)
     bound = "" if last["budget"] is None else f", at most {last['budget']}"
     head = ["| task | samples | certifies at best an error rate of |", "|---|---|---|"]
-    return [f"Set aside as audit data in {for_markdown(last['place'])}: {last['total']} samples{bound}.", "\n".join(head + rows)]
+    return [
+        f"Set aside as audit data in {for_markdown(last['place'])}: {last['total']} samples{bound}.",
+        "\n".join(head + rows),
+    ]
 
 
 def _number(value: Any) -> str:

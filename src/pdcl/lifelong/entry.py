@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pdcl.printable import printable
 from pdcl.lifelong.feasible import Chosen
+from pdcl.printable import printable
 from pdcl.promises.promise import TASK, Promise
 from pdcl.promises.table import Promises
 

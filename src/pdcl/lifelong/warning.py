@@ -7,8 +7,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pdcl.printable import printable
 from pdcl.errors import LearningWarning, LimitBroken
+from pdcl.printable import printable
 from pdcl.promises.table import Promises
 from pdcl.training.events import Event, Infeasible, Listener, TaskBegan, Warned, ignore
 

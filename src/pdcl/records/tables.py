@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pdcl.printable import for_markdown, printable
 from pdcl.errors import UsageError
 from pdcl.metrics import Paired
+from pdcl.printable import for_markdown, printable
 from pdcl.records.aggregate import Comparison, Group
 from pdcl.records.writing import dumps
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pdcl.printable import printable
 from pdcl.errors import UsageError
 from pdcl.lifelong.entry import LEARNED, REFUSED, ROLLED_BACK
 from pdcl.lifelong.lineage import Lineage
+from pdcl.printable import printable
 from pdcl.promises.promise import BROKEN
 from pdcl.promises.table import Promises
 from pdcl.verdict.deciding import FAIL, PASS, Judged

@@ -186,8 +186,12 @@ def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+# More than anyone takes, and their share of the error is a number still.
+MOST_LOOKS = 1_000_000
+
+
 def _check(looks: int | None, confidence: float | None) -> None:
     if looks is not None:
-        whole_of(looks, "looks", 1)
+        whole_of(looks, "looks", 1, MOST_LOOKS)
     if confidence is not None and not 0.5 < number_of(confidence, "confidence") < 1:
         raise UsageError(f"confidence={confidence} must lie between 0.5 and 1: 0.95 is 95 %")

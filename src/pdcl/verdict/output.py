@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pdcl.screen import Screen
 from pdcl.printable import for_json, for_markdown, printable
+from pdcl.screen import Screen
 from pdcl.verdict.criteria import CRITERIA, PAIRED
 from pdcl.verdict.deciding import FAIL, PASS, UNDECIDED, Judged
 from pdcl.verdict.outcome import CAVEAT, Verdict
