@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pdcl.core.repeats import groups_in
 from pdcl.errors import UsageError
+from pdcl.given import short
 from pdcl.lifelong.arguments import SHARE, check_arguments, task_name
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
@@ -176,6 +177,8 @@ def adopt(
     kind = kind_of(learner, kind, transform, labels)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     tolerance = own_limit(tolerance, name)
+    if not isinstance(unseen, bool):
+        raise UsageError(f"unseen={short(unseen)} must be True or False")
     check_limits(learner, tolerance, samples, kind)
     with Aloud(learner) as aloud, all_or_nothing(learner) as before:
         if learner.spec is None:

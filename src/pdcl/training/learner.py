@@ -20,7 +20,7 @@ from pdcl.core.objective import OBJECTIVES, Objective, outputs_each
 from pdcl.core.repeats import Earlier
 from pdcl.core.report import Report
 from pdcl.errors import Diverged, UsageError
-from pdcl.given import seed_of
+from pdcl.given import seed_of, short
 from pdcl.memory.store import Memory
 from pdcl.networks import eval_mode, has_batch_statistics
 from pdcl.networks.heads import check_same_parameters, keep_frozen_statistics
@@ -133,6 +133,10 @@ class Trainable(Spread, ABC):
             raise UsageError(f"weight_decay={self.weight_decay} must not be negative")
         if not isinstance(self.network, nn.Module | str):
             raise UsageError(f"network={self.network!r} must be a torch module, or a name such as mlp:100-100")
+        if self.backbone is not None and not isinstance(self.backbone, nn.Module):
+            raise UsageError(f"backbone={short(self.backbone)} must be a torch module")
+        if self.objective != "auto" and not isinstance(self.objective, Objective):
+            raise UsageError(f"objective={short(self.objective)} must be 'auto' or a pdcl Objective")
         for what, module in (("network", self.network), ("backbone", self.backbone)):
             if isinstance(module, nn.Module):
                 check_computes(module, what)

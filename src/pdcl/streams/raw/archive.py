@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdcl.errors import PdclError, UsageError
+from pdcl.given import path_of
 from pdcl.streams.raw.sources import SOURCES, File, Source
 
 DATA_VARIABLE = "PDCL_DATA"
@@ -70,7 +71,7 @@ def cache_directory() -> Path:
 def directories(directory: str | Path | None = None) -> list[Path]:
     """Where raw files are looked for, in order."""
     chosen = [directory, os.environ.get(DATA_VARIABLE)]
-    return [*(Path(path) for path in chosen if path), cache_directory() / "data"]
+    return [*(path_of(path, "data") for path in chosen if path), cache_directory() / "data"]
 
 
 def source_of(name: str) -> Source:
@@ -148,5 +149,5 @@ def fetch(name: str, directory: str | Path | None = None, progress: bool = True)
     from pdcl.streams.raw.download import download
 
     source = source_of(name)
-    place = (Path(directory) if directory else cache_directory() / "data") / source.folder
+    place = (path_of(directory, "data") if directory else cache_directory() / "data") / source.folder
     return [download(file, place, progress) for file in source.original]
