@@ -169,7 +169,7 @@ class Case:
     @cached_property
     def coverage(self) -> Coverage:
         """Which tasks and classes that the model learned have no audit sample."""
-        return coverage(self.learner, self.audit, self.outcomes.truth)
+        return coverage(self.learner, self.audit, self.outcomes.truth, labels_of(self.learner))
 
     @cached_property
     def question(self) -> dict[str, Any]:
