@@ -16,10 +16,10 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pdcl.algorithm.algorithm1 import Drawn
 from ranks_started import Ranks as Started
 from ranks_started import free_port
 
+from pdcl.algorithm.algorithm1 import Drawn
 from pdcl.errors import UsageError
 from pdcl.learning.primal_dual import PrimalDual
 from pdcl.methods.pdcl import PDCL

@@ -22,6 +22,7 @@ import numpy as np
 from pdcl.errors import PdclError, UsageError
 from pdcl.given import path_of, short
 from pdcl.learning.events import Listener, Warned, ignore
+from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.arguments import check_arguments, check_text
 from pdcl.lifelong.audit_place import made_identity
 from pdcl.lifelong.audit_split import Planned, plan_aside
@@ -88,10 +89,11 @@ def update(
     criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
     path, place, found = path_of(model, "model"), path_of(audit, "audit"), samples_of(data, groups)
+    Schedule(**{key: value for key, value in (("epochs", epochs), ("batch", batch)) if value is not None})
     check_text(str(name), "name")
-    name = str(name)
-    if not name.strip():
+    if name is None or not str(name).strip():
         raise UsageError(f"name={name!r} is empty; an update is known by its name, such as 2026-12")
+    name = str(name)
     if audit_share != 0:
         check_arguments(None, None, None, None, place, audit_share, audit_budget)
     job = Job(path, name, place, found, asked, evidence if evidence is None else path_of(evidence, "evidence"), samples)
