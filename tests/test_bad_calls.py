@@ -243,20 +243,23 @@ UPDATE: dict[str, tuple[Asked, str]] = {
         ("model", 5, "model=5"), ("audit", 5, "audit=5"), ("data", 5, "int"), ("max_drop", ".1", "max_drop='.1'"),
         ("audit_share", "x", "audit_share='x'"), ("audit_share", NAN, "audit_share=nan"), ("audit_budget", -1, "-1"),
         ("audit_budget", "9", "audit_budget='9'"), ("groups", [1] * 21, "groups=[1"), ("name", None, "name="),
-        ("name", "", "name=''"), ("name", "\ud800", "surrogate"), ("listener", 5, "listener=5"), ("epochs", 0, "epochs=0"),
-        ("batch", 2**80, "batch="), ("evidence", 5, "evidence=5"), ("limits", 5, "limits=5"), ("banana", 5, "banana"),
+        ("name", "", "name=''"), ("name", "\ud800", "surrogate"), ("listener", 5, "listener=5"),
+        ("epochs", 0, "epochs=0"), ("batch", 2**80, "batch="), ("evidence", 5, "evidence=5"), ("banana", 5, "banana"),
+        ("limits", 5, "limits=5"),
     ]
 }  # fmt: skip
 
 STREAMS: dict[str, tuple[Asked, str]] = {
     **{f"split {name}={str(value)[:20]}": ((lambda m, p, name=name, value=value: _split(**{name: value})), named)
        for name, value, named in [
-        ("seed", -1, "seed=-1"), ("seed", 2**70, "seed="), ("seed", "a", "seed='a'"), ("order_seed", -1, "order_seed=-1"),
-        ("classes_per_task", "2", "classes_per_task='2'"), ("classes_per_task", 1.5, "classes_per_task=1.5"),
+        ("seed", -1, "seed=-1"), ("seed", 2**70, "seed="), ("seed", "a", "seed='a'"),
+        ("order_seed", -1, "order_seed=-1"), ("classes_per_task", "2", "classes_per_task='2'"),
+        ("classes_per_task", 1.5, "classes_per_task=1.5"),
         ("test_share", "a", "'a'"), ("test_share", NAN, "nan"), ("test_share", True, "True"), ("tasks", 5, "tasks=5"),
         ("tasks", [0, 1], "tasks=[0, 1]"), ("tasks", [], "no tasks"), ("name", 5, "name=5"), ("name", "", "name=''"),
         ("test", 5, "test=5"), ("test", (1, 2, 3), "test=(1, 2, 3)"), ("workers", -1, "workers=-1"),
-        ("transform", 5, "transform=5"), ("groups", 5, "groups"), ("tokenizer", 5, "tokenizer"), ("collate", 5, "collate"),
+        ("transform", 5, "transform=5"), ("groups", 5, "groups"), ("tokenizer", 5, "tokenizer"),
+        ("collate", 5, "collate"),
     ]},
     "from_tasks a number": (lambda m, p: pdcl.from_tasks(5), "tasks=5"),  # type: ignore[arg-type]
     "from_tasks None": (lambda m, p: pdcl.from_tasks([None]), "tasks=[None]"),  # type: ignore[list-item]

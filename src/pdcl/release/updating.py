@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from pdcl.errors import PdclError, UsageError
 from pdcl.given import path_of, short
@@ -27,6 +28,7 @@ from pdcl.lifelong.arguments import check_arguments, check_text
 from pdcl.lifelong.audit_place import made_identity
 from pdcl.lifelong.audit_split import Planned, plan_aside
 from pdcl.lifelong.entry import LEARNED, REFUSED
+from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.new_task import check_labels, kind_of
 from pdcl.lifelong.references import measured, note_references
@@ -106,6 +108,8 @@ def update(
             work.clear()
             return known
         check_labels(old, found, kind_of(old, None))
+        if old.spec is not None and old.backbone is None and isinstance(found.inputs, Tensor):
+            check_inputs(found.inputs, old.spec)
         planned = _planned(job, old, audit_share, audit_budget)
         key = job.key(old, planned, training)
         about = job.about(key)
