@@ -177,9 +177,11 @@ class Fuzz:
     def __init__(self, place: Path, seed: int) -> None:
         self.place, self.chance = place, random.Random(seed)
         self.base, self.world = place / "base", place / "world"
+        os.environ["PDCL_LEDGERS"] = str(self.base / "ledgers")
         build(self.base)
         (place / "precious").write_text("untouched")
         shutil.copytree(self.base, self.world)
+        os.environ["PDCL_LEDGERS"] = str(self.world / "ledgers")
         self.files = {path.relative_to(self.base) for path in self.base.rglob("*") if path.is_file()}
         self.contents = {name: (self.base / name).read_bytes() for name in self.files}
         self.stamps = {name: _stamp(self.world / name) for name in self.files}

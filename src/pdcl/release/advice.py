@@ -64,7 +64,7 @@ def _samples(row: Judged) -> list[str]:
         return []
     what = "samples" if row.units == row.samples else "groups"
     if row.needed is None and row.beyond:
-        return [f"no number of further {what} would decide it: none bounds losses that large; a larger --clip might"]
+        return [f"no number of further {what} would decide it: none bounds losses that large"]
     if row.needed is None:
         return [f"no number of further {what} would decide it: the estimate sits on the limit"]
     return [f"about {row.needed:,} further audit {what} would decide it, if they turn out like these {row.units:,}"]

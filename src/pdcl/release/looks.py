@@ -82,22 +82,27 @@ def taken(entries: Sequence[Mapping[str, Any]], place: Path, near: bool = False,
     plan = next((entry for entry in entries if entry.get("kind") == "plan"), {})
     held: dict[int, Marks] = {}
     found = []
-    try:
-        for entry in entries:
-            if entry.get("kind") != "look":
-                continue
-            fixed = {**plan, **entry}
+    for entry in (each for each in entries if each.get("kind") == "look"):
+        try:
             if "samples" in entry:
                 held[entry["entry"]] = applied(entry["samples"], held)
-            # An older pdcl let half a look be planned.
-            many = math.floor(fixed["looks"])
-            look = Look(entry["look"], many, fixed["confidence"], True, digest(entry["question"]))
-            check_plan(look.looks, look.confidence)
-            found.append(Taken(entry["question"], look, held.get(entry["entry"]), place, near, trusted))
-    except (KeyError, ValueError, TypeError, AttributeError, UsageError) as error:
-        text = " ".join(str(error).split())
-        raise LedgerError(f"{place}: entry {entry.get('entry')} is no look ({type(error).__name__}: {text})") from error
+            look, question = _written({**plan, **entry})
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
+            text = " ".join(str(error).split())
+            raise LedgerError(f"{place}: entry {entry['entry']} is no look ({type(error).__name__}: {text})") from error
+        found.append(Taken(question, look, held.get(entry["entry"]), place, near, trusted))
     return found
+
+
+def _written(entry: Mapping[str, Any]) -> tuple[Look, dict[str, Any]]:
+    """A look, and what was asked, from a file that anyone may have written."""
+    question = dict(entry["question"])
+    if not isinstance(question.get("audit", ""), str):
+        raise TypeError("the hash of its audit set is none")
+    # An older pdcl let half a look be planned.
+    number, looks, confidence = int(entry["look"]), math.floor(entry["looks"]), float(entry["confidence"])
+    check_plan(looks, confidence)
+    return Look(number, looks, confidence, True, digest(question)), question
 
 
 def of_same_data(sample: Sample, known: Iterable[Taken]) -> list[Taken]:
