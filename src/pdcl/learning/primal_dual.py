@@ -319,6 +319,7 @@ class PrimalDual:
             "duals": {**self.algorithm.duals.state_dict(), **progress.histories()} if running else {},
             "running": progress.running() if running else {},
             "measure": self.algorithm.survey.state_dict() if running else {},
+            "past": dict(self.past.own),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -329,6 +330,7 @@ class PrimalDual:
         self.past.segments.take_table(own.get("column_values", {}))
         in_error = [tolerances.unit(k) == "error" for k in range(len(tolerances))]
         self.past.upgrade(in_error)
+        self.past.own = state.get("past", {})
         # New limits hold from the next task on: a task in progress keeps those that it began with.
         if "stated" in own and not state["duals"] and len(self.memory):
             tolerances.restate(own["stated"], self.past.references(len(in_error), in_error))

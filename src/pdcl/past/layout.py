@@ -32,7 +32,7 @@ class Layout:
 
 
 def lay_out(memory: Memory, past: int, by_sample: bool, segments: Segments) -> Layout:
-    """A task with guards is measured on them, others on their replayed samples; at the sample level, on each of these."""
+    """A task with guards is measured on them, others on what is replayed of them, at the sample level each sample."""
     size = len(memory)
     task_of = memory["task"].cpu() if size else torch.zeros(0, dtype=torch.long)
     roles = memory["role"].cpu() if size else torch.zeros(0, dtype=torch.uint8)

@@ -72,7 +72,11 @@ class View:
 class StoredSamples:
     """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then);
     outputs, where drift is weighed; codes, where segments have limits; group, where samples that are held back have
-    one. guard, witness: samples a task sets aside; None: as usual."""
+    one. guard, witness: samples a task sets aside; None: as usual.
+
+    A past of one's own extends this class: `inputs` says what is replayed, `to_store` what memory holds of a new task,
+    and `own` is what else it keeps, as tensors and JSON values, saved with the learner.
+    """
 
     def __init__(
         self, memory: Memory, goal: Objective, place: torch.device, records: bool = False, guard: int | None = None,
@@ -82,6 +86,7 @@ class StoredSamples:
         self.guard, self.witness = guard, witness
         self.segments = Segments({}) if segments is None else segments
         self.recorded = recorded_in(memory)
+        self.own: dict[str, Any] = {}
 
     # What is there to replay and to look at, while a task is learned.
 
@@ -253,6 +258,7 @@ class StoredSamples:
         guards, witnesses = (empty, empty) if aside is None else (aside.guards, aside.witnesses)
         positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
         x, y = fetched(self.memory, data.fetch, positions)
+        x = self.to_store(x, y, len(chosen))
         outputs = forward(x)
         y = y.to(self.place)
         reference = self.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady
@@ -277,6 +283,10 @@ class StoredSamples:
         if self.records:
             rows["outputs"] = outputs
         return rows
+
+    def to_store(self, x: Tree, y: Tensor, replayed: int) -> Tree:
+        """The inputs that memory holds for these samples: the first `replayed` for replay, the others held back."""
+        return x
 
     def references(self, tasks: int, in_error: list[bool]) -> list[float]:
         """What each task had when it was learned, on the samples that steer for it: its guards, else the replayed."""
