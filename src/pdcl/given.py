@@ -30,20 +30,37 @@ def number_of(given: Any, what: str) -> float:
     """A finite number as Python has it; UsageError for texts, truth and the like."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise UsageError(f"{what}={short(given)} must be a number, such as 0.05")
-    if not math.isfinite(given):
+    value = float_of(given)
+    if not math.isfinite(value):
         raise UsageError(f"{what}={short(given)} must be a finite, positive number")
-    return float(given)
+    return value
+
+
+def float_of(given: Real) -> float:
+    """As Python's float; infinite where that is too small for it."""
+    try:
+        return float(given)
+    except OverflowError:
+        return math.inf
+
+
+def share_of(given: Any, what: str) -> float:
+    """A number between 0 and 1, neither of them."""
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float_of(given) < 1:
+        raise UsageError(f"{what} must lie between 0 and 1, not {short(given)}")
+    return float_of(given)
 
 
 def whole_of(given: Any, what: str, least: int, most: int | None = None) -> int:
     """A whole number as Python has it, between `least` and `most`."""
     if isinstance(given, bool) or not isinstance(given, Integral):
         raise UsageError(f"{what}={short(given)} must be a whole number of at least {least}")
-    if given < least:
-        raise UsageError(f"{what}={short(given)} must be at least {least}")
-    if most is not None and given > most:
-        raise UsageError(f"{what}={short(given)} must be at most {most}")
-    return int(given)
+    value = int(given)
+    if value < least:
+        raise UsageError(f"{what}={short(value)} must be at least {least}")
+    if most is not None and value > most:
+        raise UsageError(f"{what}={short(value)} must be at most {most}")
+    return value
 
 
 def seed_of(given: Any, what: str = "seed") -> int:

@@ -39,10 +39,10 @@ def for_markdown(text: Any) -> str:
     r"""Text inside Markdown that stays text: no HTML, no link, no column of a table.
 
     >>> for_markdown("<img src=x> | `a` [b](c)")
-    '&lt;img src=x&gt; \\| \\`a\\` \\[b\\](c)'
+    '&lt;img src=x&gt; &#124; \\`a\\` \\[b\\](c)'
     """
-    safe = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*\[\]|])", r"\\\1", safe)
+    safe = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
+    return re.sub(r"([\\`*\[\]])", r"\\\1", safe)
 
 
 def for_json(text: str) -> str:

@@ -29,7 +29,10 @@ class Ragged:
     @classmethod
     def of(cls, rows: Sequence[Any]) -> Ragged:
         """Sequences as tensors, arrays or lists, whose entries are of one shape and dtype; float64 becomes float32."""
-        parts = [row.detach() if isinstance(row, Tensor) else torch.as_tensor(np.asarray(row)) for row in rows]
+        try:
+            parts = [row.detach() if isinstance(row, Tensor) else torch.as_tensor(np.asarray(row)) for row in rows]
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{type(rows).__name__} can't be read as sequences of numbers: {error}") from error
         _check_alike(parts)
         values = torch.cat([part for part in parts if len(part)] or parts[:1])
         lengths = torch.tensor([len(part) for part in parts], dtype=torch.int64, device=values.device)

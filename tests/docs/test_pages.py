@@ -136,10 +136,10 @@ def test_the_page_on_studies_lists_every_part_of_the_study_of_the_paper():
 
 
 def test_the_licence_of_every_data_set_is_named():
-    from pdcl.streams.catalog import BUILT_IN
+    from pdcl.streams.catalog import built_in
 
     text = read(DOCS / "results" / "index.md")
-    for entry in BUILT_IN:
+    for entry in built_in():
         assert f"| {entry.name} | {entry.licence} |" in text
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pdcl import PDCL
 from pdcl.algorithm.lagrangian import Lagrangian
 from pdcl.duality import Fixed, Limits, PerTask, Relative, Rise, as_limits, describe_limits
-from pdcl.judging import Limit
+from pdcl.limits.limit import Limit
 from pdcl.limits.limits import judged
 
 rates = st.floats(0, 1)

@@ -18,6 +18,7 @@ WORDS = ("--max-drop", "0.06", "--looks", "20", "--audit-share", "0.5", "--epoch
 KILLED = """
 import os, signal
 at, log, words = args
+os.environ["PDCL_LEDGERS"] = os.path.join(os.path.dirname(log), "ledgers")
 count = 0
 def wrap(name):
     real = getattr(os, name)

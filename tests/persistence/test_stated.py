@@ -86,9 +86,9 @@ def test_a_task_with_a_limit_of_its_own_is_held_to_it_by_the_rules_of_such_limit
     loaded = pdcl.load(learner.save(tmp_path / "model"))
     for core in (learner.core, loaded.core):
         assert core.dual == core.algorithm.duals.rule == rule("dual", rules[0])
-        assert core.partition == core.filling.partition == rule("partition", rules[1])
+        assert core.partition == rule("partition", rules[1])
     assert stated.core.dual == rule("dual", "ascent:lr=0.3")
-    assert stated.core.filling.partition == rule("partition", "uniform")
+    assert stated.core.partition == rule("partition", "uniform")
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 from matplotlib.markers import CARETDOWN, CARETUP
 
-from pdcl.cli import figures as command_line
 from pdcl.errors import UsageError
+from pdcl.lab.cli import figures as command_line
 from pdcl.lab.figures import style
 from pdcl.lab.figures.drawing import Wanted, draw, draw_rows
 from pdcl.lab.figures.duals import duals, has_curves, priced, single_duals, start_of, tight_usual_loose

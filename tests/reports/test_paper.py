@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from pdcl.cli import paper as command_line
 from pdcl.errors import UsageError
+from pdcl.lab.cli import paper as command_line
 from pdcl.lab.figures.drawn import Drawn
 from pdcl.lab.paper.claims import CLAIMS
 from pdcl.lab.paper.gallery import draw_answers

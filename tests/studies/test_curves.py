@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pdcl.cli import study as command_line
 from pdcl.errors import UsageError
+from pdcl.lab.cli import study as command_line
 from pdcl.lab.studies import execute
 from pdcl.lab.studies.curves import Answered
 from pdcl.lab.studies.parsing import parse

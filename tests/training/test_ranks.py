@@ -16,10 +16,10 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pdcl.learning.drawn import Drawn
 from ranks_started import Ranks as Started
 from ranks_started import free_port
 
+from pdcl.algorithm.algorithm1 import Drawn
 from pdcl.errors import UsageError
 from pdcl.learning.primal_dual import PrimalDual
 from pdcl.methods.pdcl import PDCL
@@ -94,7 +94,7 @@ def test_two_ranks_learn_what_one_process_learns(ranks: Started, tmp_path: Path)
     [
         ("pdcl", {"base": 0.0}),
         ("pdcl", {"level": "sample", "selection": "dual"}),
-        ("pdcl", {"constrain": "loss:drift=0.3", "estimator": "stratified"}),
+        ("pdcl", {"drift": 0.3, "estimator": "whole"}),
         ("er", {}),
     ],
 )
@@ -135,7 +135,7 @@ def test_the_mean_over_ranks_of_local_losses_is_the_global_estimate() -> None:
     """Σ_i w_i ℓ_i / (1 + ‖λ‖₁) of the global draw, for every number of ranks and parts of unequal size."""
     random = torch.Generator().manual_seed(0)
     slots, n, m = torch.randint(30, (7,), generator=random), 10, 7
-    drawn = Drawn(slots, torch.rand(1, m, generator=random))
+    drawn = Drawn(slots, torch.rand(m, generator=random))
     now, replayed = torch.rand(n, generator=random), torch.rand(m, generator=random)
     core = PrimalDual(10)
     core.algorithm.norm = 1.7
@@ -146,7 +146,7 @@ def test_the_mean_over_ranks_of_local_losses_is_the_global_estimate() -> None:
         total = 0.0
         for rank in range(world):
             core.ranks = Ranks(rank, world)
-            part = drawn.part_of(core.ranks)
+            part = drawn.at(core.ranks.part(m, backwards=True))
             mine = now[core.ranks.part(n)]
             held = replayed[core.ranks.part(m, backwards=True)]
             weights = core.weights(len(mine), part, n)
@@ -159,7 +159,6 @@ def test_what_cannot_be_spread_over_ranks_is_refused() -> None:
     spec = load("synthetic").spec
     for learner, said in [
         (ERRing("linear", memory=20), "ERRing doesn't train with several ranks"),
-        (PDCL("linear", memory=20, slack="batch"), "slack='batch' needs all replayed losses"),
         (PDCL(torch.nn.Sequential(torch.nn.Linear(16, 10), torch.nn.BatchNorm1d(10)), memory=20), "batch statistics"),
     ]:
         learner.prepare(spec)

@@ -121,7 +121,7 @@ def test_two_ranks_with_their_inputs_in_files_learn_what_one_process_learns(rank
     [
         ("pdcl", {}),
         ("pdcl", {"tolerance": "+2pt", "guard": 2, "witness": 3}),
-        ("pdcl", {"constrain": "drift", "base": 0.0, "estimator": "stratified"}),
+        ("pdcl", {"drift": 0.3, "base": 0.0, "estimator": "whole"}),
         ("pdcl", {"memory": "1500B", "slack_samples": 8}),
         ("pdcl", {"tolerance": "plan=gold:+1pt, *:+5pt", "witness": 3}),
         ("pdcl-s", {}),

@@ -20,16 +20,16 @@ def place(tmp_path_factory):
     """A saved model of two well separated classes, an audit set that it masters and one that it doesn't."""
     path = tmp_path_factory.mktemp("gate")
     generator = np.random.default_rng(0)
-    y = generator.integers(0, 2, 700)
-    x = (generator.normal(0, 0.5, (700, 4)) + 4 * y[:, None]).astype(np.float32)
+    y = generator.integers(0, 2, 1210)
+    x = (generator.normal(0, 0.5, (1210, 4)) + 4 * y[:, None]).astype(np.float32)
     learner = pdcl.PDCL("mlp:8", memory=20, seed=0, device="cpu")
     learner.learn(x[:200], y[:200], name="jan", epochs=3)
     learner.save(path / "model")
-    for name, labels in {"good": y, "bad": 1 - y}.items():
+    for name, labels, rows in (("good", y, slice(200, 700)), ("bad", 1 - y, slice(700, 1200))):
         (path / name).mkdir()
-        np.savez(path / name / "samples.npz", x=x[200:], y=labels[200:], task=np.full(500, "jan"))
+        np.savez(path / name / "samples.npz", x=x[rows], y=labels[rows], task=np.full(500, "jan"))
     (path / "few").mkdir()
-    np.savez(path / "few" / "samples.npz", x=x[200:210], y=y[200:210])
+    np.savez(path / "few" / "samples.npz", x=x[1200:], y=y[1200:])
     (path / "leaky").mkdir()
     np.savez(path / "leaky" / "samples.npz", x=x[100:300], y=y[100:300])
     return path

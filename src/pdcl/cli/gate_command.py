@@ -32,7 +32,7 @@ class Gate:
     max_error: float | None = None
     """Limit on the error rate of every group, such as 0.05."""
     max_loss: float | None = None
-    """Limit on the mean loss, clipped at --clip."""
+    """Limit on the mean loss; PASS needs that no loss reaches --clip."""
     min_sensitivity: float | None = None
     """Limit from below on the sensitivity of every class."""
     min_specificity: float | None = None
@@ -52,9 +52,9 @@ class Gate:
     looks: int | None = None
     """How many looks this audit set will ever get (1); fixed at the first look."""
     clip: float | None = None
-    """Where losses are cut off (ten times the limit, at least 4.605: 1 % for the right class)."""
+    """Where losses are cut off in bounds (limit · max(10, √n), at least 4.605: 1 % for the right class)."""
     ledger: Path | None = None
-    """Where looks are counted, if not beside the audit set."""
+    """Where looks are written, if not beside the audit set; those that other ledgers know of count, too."""
     evidence: Path | None = None
     """New directory for all that the verdict rests on."""
     samples: bool = True

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import tyro
 
 from pdcl.errors import UsageError
+from pdcl.printable import printable
 from pdcl.records import Group, Survey, compare, group, survey
 from pdcl.records.tables import render, show
 from pdcl.screen import Screen
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What is piped into a file is the table alone.
     notes = Screen(stderr=options.format != "table", soft_wrap=True)
     for line in [*_left_out(found), f"next: {_next(options, groups)}"]:
-        notes.print(line)
+        notes.print(printable(line))
     return 0
 
 
@@ -75,16 +76,16 @@ def _left_out(found: Survey) -> list[str]:
 
 def _next(options: Results, groups: list[Group]) -> str:
     """One command worth typing now: compare, take the table elsewhere, or run what is missing."""
-    directory, chosen = shlex.quote(str(options.directory)), " ".join(options.against)
+    directory, chosen = shlex.quote(str(options.directory)), shlex.join(options.against)
     methods = list(dict.fromkeys(member.first.label for member in groups))
     row, seeds = groups[0].first, len(groups[0].rows)
-    memory = f" --memory {row.memory}" if row.memory else ""
-    out = shlex.quote(str(row.path.parent))
+    memory = f" --memory {shlex.quote(str(row.memory))}" if row.memory else ""
+    stream, out = shlex.quote(row.stream), shlex.quote(str(row.path.parent))
     if len(methods) == 1:
         other = "er-ring" if row.method != "er-ring" else "pdcl"
-        return f"pdcl run {row.stream} {other}{memory} --seeds {seeds} --out {out}"
+        return f"pdcl run {stream} {other}{memory} --seeds {seeds} --out {out}"
     if not options.against:
-        return f"pdcl results {directory} --against {methods[-1]}"
+        return f"pdcl results {directory} --against {shlex.quote(methods[-1])}"
     if options.format == "table":
         return f"pdcl results {directory} --against {chosen} --format latex"
-    return f"pdcl run {row.stream} {row.method}{memory} --seeds {2 * seeds} --out {out}"
+    return f"pdcl run {stream} {shlex.quote(row.method)}{memory} --seeds {2 * seeds} --out {out}"

@@ -37,7 +37,7 @@ class Options:
     max_error: float | None = None
     """Limit on the error rate of every group."""
     max_loss: float | None = None
-    """Limit on the mean clipped loss."""
+    """Limit on the mean loss; a PASS needs that no loss reaches the clip."""
     min_sensitivity: float | None = None
     """Limit from below on the sensitivity of every class."""
     min_specificity: float | None = None

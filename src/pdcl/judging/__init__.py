@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from pdcl.judging.verdicts import judge as judge
     from pdcl.judging.verdicts import judge_new as judge_new
     from pdcl.judging.verdicts import judge_task as judge_task
-    from pdcl.limits.limit import Limit as Limit
 
 _HOMES = {
-    "Limit": "limit",
     "LimitBroken": "promise",
     "Promise": "promise",
     "Promises": "table",

@@ -8,7 +8,10 @@ from numbers import Integral, Real
 from typing import Any
 
 from pdcl.errors import UsageError
+from pdcl.given import float_of, short
 from pdcl.limits.tolerances import read_limits
+
+LARGEST = 2**64
 
 
 def check_fields(owner: Any) -> None:
@@ -43,12 +46,14 @@ def _checked(name: str, value: Any, kinds: set[str]) -> Any:
     if kinds == {"int"}:
         if isinstance(value, bool) or not isinstance(value, Integral):
             raise UsageError(f"{name}={value!r} must be a whole number")
+        if abs(int(value)) >= LARGEST:
+            raise UsageError(f"{name}={short(value)} must be below 2**64")
         return int(value)
     if kinds == {"float"}:
         if isinstance(value, bool) or not isinstance(value, Real):
             raise UsageError(f"{name}={value!r} must be a number")
-        if not math.isfinite(value):
-            raise UsageError(f"{name}={value!r} must be finite")
+        if not math.isfinite(float_of(value)):
+            raise UsageError(f"{name}={short(value)} must be finite")
         # bool is left out above, and an int is kept: 1 and 1.0 are written differently in a run's name.
         return float(value) if not isinstance(value, Integral) else int(value)
     if kinds == {"bool"} and not isinstance(value, bool):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import Diverged, UsageError
-from pdcl.given import seed_of
+from pdcl.given import seed_of, short
 from pdcl.judging.table import Promises
 from pdcl.learning.batches import Batch, seeded
 from pdcl.learning.data_parallel import Spread
@@ -133,6 +133,10 @@ class Trainable(Spread, ABC):
             raise UsageError(f"weight_decay={self.weight_decay} must not be negative")
         if not isinstance(self.network, nn.Module | str):
             raise UsageError(f"network={self.network!r} must be a torch module, or a name such as mlp:100-100")
+        if self.backbone is not None and not isinstance(self.backbone, nn.Module):
+            raise UsageError(f"backbone={short(self.backbone)} must be a torch module")
+        if self.objective != "auto" and not isinstance(self.objective, Objective):
+            raise UsageError(f"objective={short(self.objective)} must be 'auto' or a pdcl Objective")
         for what, module in (("network", self.network), ("backbone", self.backbone)):
             if isinstance(module, nn.Module):
                 check_computes(module, what)

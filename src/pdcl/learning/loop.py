@@ -61,6 +61,8 @@ class Loop:
     history: History = field(default_factory=History)
 
     def __post_init__(self) -> None:
+        if self.learner.place.type == "meta":
+            raise UsageError("device='meta' computes no numbers, so that nothing can be learned; choose auto or cpu")
         self._meter = Meter()
         self._random: dict[str, Tensor] | None = None
         self._earlier = Earlier([task.data for task in self.stream.tasks])

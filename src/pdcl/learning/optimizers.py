@@ -53,7 +53,13 @@ def make_optimizer(optimizer: Any, model: nn.Module, lr: float, weight_decay: fl
     if isinstance(optimizer, str):
         own: dict[str, Any] = {"fused": True} if _can_fuse(optimizer, learning) else {}
         return OPTIMIZERS[optimizer](learning, lr=lr, weight_decay=weight_decay, **own)  # type: ignore[call-arg]
-    made = optimizer(learning) if _takes_parameters(optimizer) else optimizer(model)
+    try:
+        made = optimizer(learning) if _takes_parameters(optimizer) else optimizer(model)
+    except UsageError:
+        raise
+    except Exception as error:
+        # The user's code, whatever it raises.
+        raise UsageError(f"optimizer= failed to make an optimiser: {type(error).__name__}: {error}") from error
     if not isinstance(made, Optimizer):
         raise UsageError(f"optimizer= made a {type(made).__name__}; it must make a torch.optim.Optimizer")
     known = {id(p) for p in model.parameters()}

@@ -30,6 +30,8 @@ def device_of(name: str) -> torch.device:
 
 def check_placement(device: str, precision: str) -> None:
     """Raise UsageError for a device that isn't here, or an unknown precision."""
+    if not isinstance(device, str):
+        raise UsageError(f"device={device!r} is unknown; choose auto, cpu, cuda, cuda:1 or mps")
     try:
         kind = "cpu" if device == "auto" else torch.device(device).type
     except RuntimeError:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdcl.errors import UsageError
+from pdcl.given import whole_of
 from pdcl.learning.fields import check_fields
 
 STEPS_PER_TASK = 600
 MOST_EPOCHS = 20
+# What torch can count to as the size of a part.
+MOST = 2**62
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Schedule:
         check_fields(self)
         if self.epochs < 1 or self.batch < 1:
             raise UsageError(f"epochs={self.epochs} and batch={self.batch} must be at least 1")
+        for name in ("epochs", "batch"):
+            whole_of(getattr(self, name), name, 1, MOST)
 
     def steps(self, samples: int, joins: bool = False) -> int:
         """Batches of all passes."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
+from pdcl.given import path_of, short
 from pdcl.streams.inputs import refuse_containers
 from pdcl.streams.samples import is_dataset
 from pdcl.streams.transform import Transform
@@ -34,12 +34,12 @@ def check_arguments(test: Any, transform: Any, grow: Any, listener: Any, audit: 
     """Raise UsageError for one that can't work, or that has no effect."""
     refuse_containers(test, "test")
     if test is not None and not is_dataset(test) and not (isinstance(test, list | tuple) and len(test) == 2):
-        raise UsageError(f"test={_short(test)} must be (x, y) or a Dataset")
+        raise UsageError(f"test={short(test)} must be (x, y) or a Dataset")
     if transform is not None and not isinstance(transform, Transform):
-        raise UsageError(f"transform={_short(transform)} must be a pdcl Transform")
+        raise UsageError(f"transform={short(transform)} must be a pdcl Transform")
     for what, value in (("grow", grow), ("listener", listener)):
         if value is not None and not callable(value):
-            raise UsageError(f"{what}={_short(value)} must be a function")
+            raise UsageError(f"{what}={short(value)} must be a function")
     _check_audit(audit, share, budget)
 
 
@@ -48,12 +48,11 @@ def _check_audit(audit: Any, share: Any, budget: Any) -> None:
         if budget is not None or share != SHARE:
             raise UsageError("audit_share and audit_budget have no effect without audit")
         return
-    if not isinstance(audit, str | os.PathLike):
-        raise UsageError(f"audit={_short(audit)} must be the path of a directory")
+    path_of(audit, "audit")
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-        raise UsageError(f"audit_share={_short(share)} must be a number between 0 and 1")
+        raise UsageError(f"audit_share={short(share)} must be a number between 0 and 1")
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
-        raise UsageError(f"audit_budget={_short(budget)} must be a whole number of at least 1")
+        raise UsageError(f"audit_budget={short(budget)} must be a whole number of at least 1")
 
 
 def check_text(text: str, what: str) -> None:
@@ -62,7 +61,3 @@ def check_text(text: str, what: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise UsageError(f"{what}={text!r} holds half a character (a lone surrogate), which no file can hold") from None
-
-
-def _short(value: Any) -> str:
-    return repr(value).replace("\n", " ")[:60]

@@ -13,7 +13,7 @@ from pdcl.errors import UsageError
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.new_task import encoded
 from pdcl.streams.audits import Audit
-from pdcl.streams.checks import BadData, check_targets
+from pdcl.streams.checks import BadData, check_finite, check_targets
 from pdcl.streams.labels import encode
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def targets_for(learner: Learner, audit: Audit) -> Tensor:
             f"audit set {audit.name} has inputs {tuple(audit.x.shape[1:])} {audit.x.dtype}; "
             f"the model takes {spec.shape} {spec.dtype}"
         )
+    check_finite(audit.x, f"audit set {audit.name}")
     where = f"y of audit set {audit.name}"
     if spec.kind == "classification":
         return encode(audit.y, spec.labels or range(spec.outputs), where)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.given import short
 from pdcl.learning.events import Event, Infeasible, Listener, SetAside, Warned, ignore
 from pdcl.learning.loop import Loop
 from pdcl.learning.schedule import Schedule, portions
@@ -182,6 +183,8 @@ def adopt(
     kind = kind_of(learner, kind, transform, labels)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     tolerance = own_limit(tolerance, name)
+    if not isinstance(unseen, bool):
+        raise UsageError(f"unseen={short(unseen)} must be True or False")
     check_limits(learner, tolerance, samples, kind)
     with Warnings(learner) as told, all_or_nothing(learner) as before:
         if learner.spec is None:

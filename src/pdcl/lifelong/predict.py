@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
 
+# What torch can count to as the size of a part.
+MOST = 2**62
+
+
 def predict(
     learner: Learner, x: Any, collate: Collate | None, threshold: float | None, otherwise: Any, batch: int | None
 ) -> Any:
@@ -149,4 +153,4 @@ def _pieces(learner: Learner, data: Data, size: int) -> Iterator[Tree]:
 def _size(batch: int | None) -> int:
     if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
         raise UsageError(f"batch={batch!r} must be a whole number of at least 1: samples in one forward pass")
-    return EVALUATION_BATCH if batch is None else batch
+    return EVALUATION_BATCH if batch is None else min(batch, MOST)

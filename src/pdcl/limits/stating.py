@@ -8,6 +8,8 @@ import math
 from decimal import Decimal, InvalidOperation
 from numbers import Real
 
+from pdcl.given import float_of, short
+
 UNITS = ("loss", "error")
 FORMS = (
     '0.05 (loss), "5%" (error rate), "+2pt" (points more error than it had), "1.1x" or "1.1x>=0.02" (relative, with a '
@@ -25,7 +27,7 @@ def read_number(text: str) -> tuple[float, str]:
     try:
         number = Decimal(digits)
     except InvalidOperation:
-        raise ValueError(f"can't read a tolerance from {text!r}: write {FORMS}") from None
+        raise ValueError(f"can't read a tolerance from {short(text)}: write {FORMS}") from None
     if not text.strip().endswith("%"):
         return float(digits), "loss"
     return float(number.scaleb(-2) if number.is_finite() else number), "error"
@@ -43,9 +45,9 @@ def check_unit(unit: str) -> None:
 def checked_number(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{what} must be a number, not {value!r}: write {FORMS}")
-    if not math.isfinite(value):
-        raise ValueError(f"{what} must be finite, not {value}: for no constraint at all give a large number")
-    return float(value)
+    if not math.isfinite(float_of(value)):
+        raise ValueError(f"{what} must be finite, not {short(value)}: for no constraint at all give a large number")
+    return float_of(value)
 
 
 def checked_bound(value: object, unit: str, what: str) -> float:

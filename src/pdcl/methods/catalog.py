@@ -77,6 +77,8 @@ def methods() -> dict[str, Method]:
 def method(name: str) -> Method:
     """The entry of this name; a misspelt one suggests the nearest."""
     known = methods()
+    if not isinstance(name, str):
+        raise UsageError(f"a method is called by a text such as 'pdcl', not {name!r}")
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""

@@ -93,7 +93,8 @@ def _runs(directory: str, depth: int) -> Iterator[str]:
         with os.scandir(directory) as entries:
             for entry in entries:
                 hidden = entry.name.startswith(".") or entry.name == TUNING or ASIDE in entry.name
-                if entry.is_dir() and not hidden:
+                # Links to elsewhere are followed, those that lead nowhere are no runs.
+                if not hidden and os.path.isdir(entry.path):
                     yield from _runs(entry.path, depth - 1)
 
 

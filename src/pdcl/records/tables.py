@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -36,17 +36,22 @@ class Sheet:
     head: tuple[str, ...]
     lines: list[tuple[str, ...]]
 
+    @classmethod
+    def of(cls, title: str, head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> Sheet:
+        """With what runs are called, by whomever, as text that only shows."""
+        return cls(printable(title), head, [tuple(map(printable, line)) for line in lines])
+
 
 def sheets(groups: Sequence[Group], comparisons: Sequence[Comparison] = ()) -> list[Sheet]:
     """One sheet per stream and preset, then one for each of their baselines."""
     result = []
     for setting, members in groupby(groups, _setting):
-        result.append(Sheet(setting, GROUP_HEAD, [_group_line(member) for member in members]))
+        result.append(Sheet.of(setting, GROUP_HEAD, map(_group_line, members)))
     for (baseline, setting), found in groupby(comparisons, lambda c: (c.baseline.first.label, _setting(c.group))):
         pairs = list(found)
         ran = {pair.baseline.first.ran for pair in pairs}
         title = f"{setting}: difference to {ran.pop() if len(ran) == 1 else baseline} on the same seeds"
-        result.append(Sheet(title, DIFFERENCE_HEAD, [_difference_line(pair) for pair in pairs]))
+        result.append(Sheet.of(title, DIFFERENCE_HEAD, map(_difference_line, pairs)))
     return result
 
 
@@ -143,7 +148,7 @@ def latex(sheet: Sheet) -> str:
 
 
 def _escaped(cell: str) -> str:
-    text = re.sub(r"([&%$#_{}])", r"\\\1", printable(cell).replace("\\", "/"))
+    text = re.sub(r"([&%$#_{}])", r"\\\1", cell.replace("\\", "/"))
     text = text.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
     return text.replace("±", r"$\pm$").replace(MINUS, "$-$")
 

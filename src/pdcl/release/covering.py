@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdcl.lifelong.learner import Learner
-from pdcl.release.advice import labels_of
 from pdcl.release.leakage import untraceable
 from pdcl.streams.audits import Audit
 from pdcl.streams.samples import Column
@@ -58,17 +57,16 @@ class Coverage:
             found.append(f"UNDECIDED at best: of what the model learned, {listed(self.unseen)} has no audit samples.")
         if self.unclear:
             found.append(
-                f"UNDECIDED at best: whether any audit sample is of {listed(self.unclear)} can't be known, since other "
-                "tasks have the same classes; say it with a column task."
+                f"UNDECIDED at best: whether any audit sample is of {listed(self.unclear)} can't be known, since no "
+                "class is of that task alone; say it with a column task."
             )
         found += [f"UNDECIDED at best: audit samples may be among the {each}." for each in self.untraceable]
         return found
 
 
-def coverage(learner: Learner, audit: Audit, truth: Column | None) -> Coverage:
-    """truth: the class of each audit sample, None where the model tells none apart."""
+def coverage(learner: Learner, audit: Audit, truth: Column | None, labels: Sequence[str]) -> Coverage:
+    """truth: the class of each audit sample, None where the model tells none apart. labels: names of its outputs."""
     taught = {str(entry["name"]): set(entry.get("classes") or {}) for entry in learner.lineage.tasks}
-    labels = labels_of(learner)
     seen = set() if truth is None else {labels[c] for c in set(truth.tolist())}
     missing, unclear = _tasks(taught, audit.columns.get("task"), seen)
     ordered = sorted(set().union(*taught.values()) - seen, key=labels.index) if truth is not None else []

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import PdclError, StateError, UsageError
-from pdcl.given import path_of
+from pdcl.given import path_of, short
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.entry import FORGOTTEN
 from pdcl.lifelong.forgetting import forget_samples
@@ -58,6 +58,8 @@ class Wanted:
             raise UsageError("say what to forget: samples, or a group such as patient=17; one of the two")
         if group is None:
             return cls(_inputs(samples), None, None)
+        if not isinstance(group, str):
+            raise UsageError(f"group={short(group)} must be COLUMN=VALUE, such as patient=17")
         column, equals, value = group.partition("=")
         if not equals or not column or not value:
             raise UsageError(f"group={group!r} must be COLUMN=VALUE, such as patient=17")
@@ -108,8 +110,8 @@ def forget(
     """
     path, wanted = path_of(model, "model"), Wanted.of(samples, group)
     for what, place in (("audit", audit), ("evidence", evidence)):
-        if place is not None:
-            path_of(place, what)
+        if place is not None and not path_of(place, what).is_dir():
+            raise UsageError(f"{what}={str(place)!r} is no directory; nothing was forgotten")
     removed: dict[str, int] = {}
     with Workspace(path, None if audit is None else Path(audit)) as work:
         work.clear()
@@ -234,10 +236,13 @@ def _inputs(given: Any) -> Tensor:
     if isinstance(given, str | Path):
         return _file_inputs(Path(given))
     if isinstance(given, tuple):
-        given = given[0]
+        given = given[0] if given else None
     elif isinstance(given, dict):
-        given = given["x"]
-    return inputs_of(given)
+        given = given.get("x")
+    found = inputs_of(given)
+    if found.dim() < 2 or not len(found):
+        raise UsageError(f"samples={short(given)} must hold the inputs of at least one sample, one row each")
+    return found
 
 
 def _file_inputs(path: Path) -> Tensor:

@@ -169,7 +169,7 @@ class Case:
     @cached_property
     def coverage(self) -> Coverage:
         """Which tasks and classes that the model learned have no audit sample."""
-        return coverage(self.learner, self.audit, self.outcomes.truth)
+        return coverage(self.learner, self.audit, self.outcomes.truth, labels_of(self.learner))
 
     @cached_property
     def question(self) -> dict[str, Any]:
@@ -198,6 +198,8 @@ def loaded(model: Learner | str | Path, network: Any = None) -> Learner:
     if isinstance(model, Learner):
         if network is not None:
             raise UsageError("network has no effect on a learner that is here already; it is for saved ones")
+        if model.spec is None:
+            raise UsageError("this learner has learned nothing yet; there is nothing to judge or to compare with")
         return model
     if (path_of(model, "model") / CONFIG).is_file():
         return recalled(model, network)[0]

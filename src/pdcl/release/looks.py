@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from pdcl.errors import PdclError, UsageError
+from pdcl.given import number_of, whole_of
 from pdcl.release.marks import Marks, applied, shared
 
 CONFIDENCE = 0.95
+# More than anyone takes, and their share of the error is a number still.
+MOST_LOOKS = 1_000_000
 
 
 class LedgerError(PdclError):
@@ -178,9 +180,9 @@ def _places(past: Sequence[Taken]) -> str:
 
 
 def check_plan(looks: Any, confidence: Any) -> None:
-    if looks is not None and (isinstance(looks, bool) or not isinstance(looks, numbers.Integral) or looks < 1):
-        raise UsageError(f"looks={looks!r} must be a whole number, at least 1")
-    if confidence is not None and not 0.5 < confidence < 1:
+    if looks is not None:
+        whole_of(looks, "looks", 1, MOST_LOOKS)
+    if confidence is not None and not 0.5 < number_of(confidence, "confidence") < 1:
         raise UsageError(f"confidence={confidence} must lie between 0.5 and 1: 0.95 is 95 %")
 
 

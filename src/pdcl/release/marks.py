@@ -4,9 +4,10 @@ The key is the same everywhere, so that any two ledgers can be compared: whoever
 saw it. Labels and columns don't count: a sample with another label is still the sample. Among 10,000 samples against
 10,000 others, some two are taken for the same with probability 4 in ten million; that counts a look too many.
 
+>>> import torch
 >>> one = marks_of(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
->>> len(one), (as_marks(as_text(one)) == one).all()
-(2, np.True_)
+>>> len(one), bool((as_marks(as_text(one)) == one).all())
+(2, True)
 """
 
 from __future__ import annotations

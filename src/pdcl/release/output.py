@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pdcl.printable import for_json, for_markdown, printable
+from pdcl.release.covering import Coverage
 from pdcl.release.criteria import CRITERIA, PAIRED
 from pdcl.release.deciding import FAIL, PASS, UNDECIDED, Judged
 from pdcl.release.outcome import CAVEAT, Verdict
@@ -103,13 +104,15 @@ def as_markdown(verdict: Verdict) -> str:
 
 
 def as_junit(verdict: Verdict) -> str:
-    """One test case per row: FAIL is a failure, UNDECIDED an error, so that neither is green."""
-    counts = {kind: str(sum(row.verdict == kind for row in verdict.rows)) for kind in (FAIL, UNDECIDED)}
+    """One test case per row, and per task or class without samples: FAIL is a failure, UNDECIDED an error, so that
+    neither is green."""
+    uncovered = Coverage.from_json(verdict.question).reasons
+    counts = {kind: sum(row.verdict == kind for row in verdict.rows) for kind in (FAIL, UNDECIDED)}
     about = {
         "name": "pdcl gate",
-        "tests": str(len(verdict.rows)),
-        "failures": counts[FAIL],
-        "errors": counts[UNDECIDED],
+        "tests": str(len(verdict.rows) + len(uncovered)),
+        "failures": str(counts[FAIL]),
+        "errors": str(counts[UNDECIDED] + len(uncovered)),
     }
     suite = ElementTree.Element("testsuite", about)
     for row in verdict.rows:
@@ -118,6 +121,9 @@ def as_junit(verdict: Verdict) -> str:
             kind = "failure" if row.verdict == FAIL else "error"
             entry = ElementTree.SubElement(case, kind, message=" · ".join(cells(row)[1:]), type=row.verdict)
             entry.text = "\n".join(map(printable, verdict.levers.get(title(row), [])))
+    for reason in map(printable, uncovered):
+        case = ElementTree.SubElement(suite, "testcase", classname="gate.coverage", name=reason)
+        ElementTree.SubElement(case, "error", message=reason, type=UNDECIDED)
     ElementTree.SubElement(suite, "system-out").text = "\n".join(remarks(verdict))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pdcl.printable import printable
+from pdcl.release.criteria import criteria_of
 from pdcl.release.estimates import certifiable, wanted
 from pdcl.release.ledger import Ledger
 from pdcl.release.looks import level_of
@@ -39,12 +41,14 @@ def plan_text(
 
     Where the first look was taken, the ledger has fixed `looks` and `confidence`.
     """
+    if max_error is not None:
+        criteria_of(max_error)
     examined = as_audit(audit)
     book, sample = Ledger(ledger or examined.place), sample_of(examined)
     looks, confidence = book.planned(looks, confidence, sample, others_of(book)[0])
     level = level_of(confidence, looks)
     counts = sizes(examined, by, groups)
-    lines = [plan_line(name, count, level, max_error) for name, count in counts.items()]
+    lines = [plan_line(printable(name), count, level, max_error) for name, count in counts.items()]
     head = f"With {looks} planned looks at {100 * confidence:g} % together, at best (no error at all):"
     return "\n".join([head, *lines, "No look was taken.", ""])
 

@@ -15,6 +15,7 @@ import torch
 from pdcl.algorithm.ascent import effective_tolerance
 from pdcl.algorithm.prices import price
 from pdcl.errors import RecordError, UsageError
+from pdcl.given import path_of, short
 from pdcl.learning.evaluation import predictions
 from pdcl.learning.report import Report, Trace
 from pdcl.lifelong.learner import Learner
@@ -95,6 +96,8 @@ def brought_back(
     run: Result | Learner | str | Path, stream: Stream | None = None
 ) -> tuple[Learner, Stream | None, Trace]:
     """The learner, its stream if known, and the dual steps of the last task; UsageError where there were none."""
+    if stream is not None and not isinstance(stream, Stream):
+        raise UsageError(f"stream={short(stream)} must be a stream: pdcl.stream('digits')")
     learner, path = _parts(run)
     if path is not None and (stream is None or learner is None):
         learner, own = _recalled(path, learner)
@@ -109,7 +112,7 @@ def brought_back(
 def _parts(run: Result | Learner | str | Path) -> tuple[Learner | None, Path | None]:
     if isinstance(run, Result):
         return run.learner, run.path
-    return (run, None) if isinstance(run, Learner) else (None, Path(run))
+    return (run, None) if isinstance(run, Learner) else (None, path_of(run, "run"))
 
 
 def _recalled(path: Path, learner: Learner | None) -> tuple[Learner | None, Stream | None]:

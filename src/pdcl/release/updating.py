@@ -18,14 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from pdcl.errors import PdclError, UsageError
 from pdcl.given import path_of, short
 from pdcl.learning.events import Listener, Warned, ignore
+from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.arguments import check_arguments, check_text
 from pdcl.lifelong.audit_place import made_identity
 from pdcl.lifelong.audit_split import Planned, plan_aside
 from pdcl.lifelong.entry import LEARNED, REFUSED
+from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.new_task import check_labels, kind_of
 from pdcl.lifelong.references import measured, note_references
@@ -88,10 +91,11 @@ def update(
     criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
     path, place, found = path_of(model, "model"), path_of(audit, "audit"), samples_of(data, groups)
+    Schedule(**{key: value for key, value in (("epochs", epochs), ("batch", batch)) if value is not None})
     check_text(str(name), "name")
-    name = str(name)
-    if not name.strip():
+    if name is None or not str(name).strip():
         raise UsageError(f"name={name!r} is empty; an update is known by its name, such as 2026-12")
+    name = str(name)
     if audit_share != 0:
         check_arguments(None, None, None, None, place, audit_share, audit_budget)
     job = Job(path, name, place, found, asked, evidence if evidence is None else path_of(evidence, "evidence"), samples)
@@ -104,6 +108,8 @@ def update(
             work.clear()
             return known
         check_labels(old, found, kind_of(old, None))
+        if old.spec is not None and old.backbone is None and isinstance(found.inputs, Tensor):
+            check_inputs(found.inputs, old.spec)
         planned = _planned(job, old, audit_share, audit_budget)
         key = job.key(old, planned, training)
         about = job.about(key)

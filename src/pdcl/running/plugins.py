@@ -21,4 +21,11 @@ def load_file(path: str) -> None:
     module = importlib.util.module_from_spec(spec)
     # Dataclasses look their module up by name while they are made.
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        # The user's code, whatever it raises.
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise UsageError(f"--plugin {path} fails when it is imported: {type(error).__name__}: {reason}") from error

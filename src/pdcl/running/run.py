@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from pdcl.errors import RunUnfinished, UsageError
+from pdcl.given import path_of, short
 from pdcl.laboratory import lab
 from pdcl.learning.events import Listener
 from pdcl.learning.schedule import Schedule
@@ -64,6 +65,8 @@ def run(
     Further options by name: those of the method, `epochs` and `batch`.
     """
     stream = load(stream, **lab("presets").stream_options(stream, preset)) if isinstance(stream, str) else stream
+    _check_kinds(stream, learner, listeners)
+    out, resume = (None if place is None else path_of(place, "out or resume") for place in (out, resume))
     check_stream(stream)
     if isinstance(learner, str):
         entry = method(learner)
@@ -87,12 +90,21 @@ def run(
     with joined() as ranks:
         execution = Execution(learner, stream, entry.name, schedule, listeners, snapshot, pace, ranks)
         if resume is not None:
-            return _go_on(execution, _unfinished(Path(resume), *about))
+            return _go_on(execution, _unfinished(resume, *about))
         if out is None:
             return execution.unrecorded()
         if ranks.alone:
             return execution.recorded(Record.create(out, *about))
         return _begin_together(execution, out, *about)
+
+
+def _check_kinds(stream: Any, learner: Any, listeners: Any) -> None:
+    if not isinstance(stream, Stream):
+        raise UsageError(f"stream={short(stream)} must be a stream or the name of one, such as 'digits'")
+    if not isinstance(learner, Learner | str):
+        raise UsageError(f"learner={short(learner)} must be a learner, such as PDCL(), or the name of a method")
+    if not isinstance(listeners, Sequence) or not all(map(callable, listeners)):
+        raise UsageError(f"listeners={short(listeners)} must be a list of functions that hear events")
 
 
 def _go_on(execution: Execution, path: Path) -> Result:

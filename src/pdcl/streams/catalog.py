@@ -122,6 +122,8 @@ def load(name: str, **options: Any) -> Stream:
 
 def find(name: str) -> Loader:
     """The function that makes the stream of this name."""
+    if not isinstance(name, str):
+        raise UnknownStream(f"a stream is called by a text such as 'digits', not {name!r}")
     if name in _registered:
         return _registered[name]
     entries = {entry.name: entry for entry in catalog()}

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pdcl.given import short
 from pdcl.ragged import Ragged
 from pdcl.streams.checks import FIRST_BATCH, IGNORED, BadData, check_stream
 from pdcl.streams.data import Data, TensorData, shaped
@@ -56,7 +57,9 @@ class Encoding:
         if column.dtype.kind not in "biuf":
             held = f"{repr(column.flat[0])[:40]} ({column.dtype})" if column.size else str(column.dtype)
             raise BadData(f"{where} holds {held}; targets of kind={self.kind!r} are numbers")
-        values = torch.as_tensor(np.asarray(column, dtype=np.float32))
+        # What is too large becomes infinite, and is refused as such.
+        with np.errstate(over="ignore"):
+            values = torch.as_tensor(np.asarray(column, dtype=np.float32))
         if self.kind == "multilabel" and (values.dim() != 2 or not bool(((values == 0) | (values == 1)).all())):
             raise BadData(f"{where}: multi-label targets are a 0/1 matrix (samples, labels), not {tuple(values.shape)}")
         return values[:, None] if values.dim() == 1 else values
@@ -70,7 +73,9 @@ class Encoding:
         if self.kind == "classification":
             return len(self.labels)
         if self.kind == "tokens":
-            return 1 + max(map(_highest, targets))
+            if (highest := max(map(_highest, targets))) < 0:
+                raise BadData(f"y: no token has a class, the highest is {highest}; {IGNORED} says that one has none")
+            return 1 + highest
         return targets[0].shape[1]
 
 
@@ -97,6 +102,10 @@ def assembled(
     known: dict[str, str] | None = None,
 ) -> Stream:
     """The stream of these tasks, after all checks. `known` is a fingerprint that spares computing one."""
+    if not isinstance(name, str) or not name.strip():
+        raise BadData(f"name={short(name)} must be a text: what the stream is called")
+    if transform is not None and not isinstance(transform, Transform):
+        raise BadData(f"transform={short(transform)} must be a pdcl Transform")
     if not tasks:
         raise BadData(f"stream {name!r} has no tasks")
     first = tasks[0]

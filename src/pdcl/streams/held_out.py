@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pdcl.given import seed_of, short
+from pdcl.given import seed_of, share_of
 from pdcl.streams.checks import BadData
 from pdcl.streams.data import Data
 from pdcl.streams.task import Task
@@ -25,8 +24,7 @@ def draw_share(strata: Tensor, groups: Tensor | None, share: float, seed: int) -
 
     A group goes as a whole. Without groups a stratum of n ≥ 2 samples gives max(1, round(share · n)).
     """
-    if isinstance(share, bool) or not isinstance(share, Real) or not 0 < share < 1:
-        raise BadData(f"the share to hold out must lie between 0 and 1, not {short(share)}")
+    share = share_of(share, "the share to hold out")
     generator = np.random.default_rng(seed_of(seed))
     kinds = strata.numpy()
     mask = _by_sample(kinds, share, generator) if groups is None else _by_group(kinds, groups.numpy(), share, generator)

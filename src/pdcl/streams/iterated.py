@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
+from pdcl.given import short
 from pdcl.streams.checks import BadData
 from pdcl.streams.inputs import Column, column, targets_column
 from pdcl.trees import flatten
@@ -51,6 +52,8 @@ class Iterated(Dataset[Sample]):
                 f"a {type(start).__name__} can be read only once, and learning reads its data several times: give a "
                 "function start(first) that returns an iterator from sample number `first` on"
             )
+        if not callable(start) and not isinstance(start, Iterable):
+            raise UsageError(f"start={short(start)} must be a function start(first), or something to iterate over")
         if isinstance(buffer, bool) or not isinstance(buffer, int) or buffer < 1:
             raise UsageError(f"buffer={buffer!r} must be a number of samples, at least 1")
         self.start: Start = start if callable(start) else _skipping(start)

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
+from pdcl.given import short, whole_of
 from pdcl.streams.arrow import is_arrow, named_columns
 from pdcl.streams.checks import BadData
 from pdcl.streams.column_reading import read_columns
@@ -80,6 +81,9 @@ def read(
     Of Hugging Face's Dataset `y` and `groups` may be names of columns.
     """
     refuse_containers(x, where)
+    whole_of(workers, "workers", 0)
+    if collate is not None and not callable(collate):
+        raise BadData(f"collate={short(collate)} must be a function that makes a batch of samples")
     if isinstance(x, TensorDataset) and len(x.tensors) == 2 and y is None:
         x, y = x.tensors
     if is_arrow(x):
@@ -139,6 +143,9 @@ def _read_dataset(
             f"{where}: {type(dataset).__name__} can't be read by index; give pdcl.Iterated(dataset), or a Dataset with "
             "__getitem__ and __len__, or write it to a memory-mapped array first: np.lib.format.open_memmap(…)"
         )
+    if y is None and len(dataset) and (not isinstance(first := dataset[0], tuple | list) or len(first) != 2):
+        held = f"{len(first)} values" if isinstance(first, tuple | list) else type(first).__name__
+        raise BadData(f"{where}: a sample of {type(dataset).__name__} is {held}; give pairs (input, target)")
     targets = targets_of(dataset) if y is None else targets_column(y)
     if len(targets) != len(dataset):
         raise BadData(f"{where}: the Dataset has {len(dataset)} samples and {len(targets)} targets")

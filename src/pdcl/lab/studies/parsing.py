@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import UsageError
+from pdcl.given import short
 from pdcl.lab.studies.study import OnStream, Study, Tuning, Variant, WhatIf
 from pdcl.lab.studies.toml_table import Table, axes, names, numbers, only, product, tables
+from pdcl.printable import printable
 
 SECTIONS = ("study", "options", "grid", "methods", "streams", "variants", "tune", "whatif", "parts")
 LARGEST = 2**24
@@ -66,10 +68,10 @@ def parse(content: Mapping[str, Any], text: str = "", place: Path | None = None)
         return _in_parts(content, text, place)
     head = Table(content.get("study", {}), "[study]")
     study = Study(
-        name=head.take("name", str),
+        name=_name(head.take("name", str)),
         streams=names(head.take("streams", list), "streams"),
         methods=names(head.take("methods", list), "methods"),
-        memory=_memory(head.take("memory", object, ())) or (),
+        memory=_memory(head.take("memory", object, ()), "[study]") or (),
         seeds=numbers(head.take("seeds", object, 5), "seeds"),
         preset=head.take("preset", str, None),
         options=_without_columns(content.get("options", {}), "[options]"),
@@ -148,7 +150,7 @@ def _on_stream(name: str, content: Mapping[str, Any]) -> OnStream:
     own = {key: dict(value) for key, value in table.rest().items() if isinstance(value, dict)}
     return OnStream(
         None if methods is None else names(methods, f"streams.{name}.methods"),
-        None if memory is None else _memory(memory),
+        None if memory is None else _memory(memory, f"[streams.{name}]"),
         None if seeds is None else numbers(seeds, f"streams.{name}.seeds"),
         preset,
         stream_options,
@@ -160,7 +162,7 @@ def _on_stream(name: str, content: Mapping[str, Any]) -> OnStream:
 def _tuning(content: Mapping[str, Any], memory: Any) -> Tuning:
     table = Table(content, "[tune]")
     budget = table.take("budget", int)
-    chosen = table.take("memory", object, next(iter(_memory(memory) or ()), None))
+    chosen = table.take("memory", object, next(iter(_memory(memory, "[tune]") or ()), None))
     candidates = {label: _candidates(given, label) for label, given in table.take("candidates", dict).items()}
     for label, given in candidates.items():
         if len(given) > budget:
@@ -189,12 +191,26 @@ def _whatif(content: Mapping[str, Any]) -> WhatIf:
 def _candidates(given: Any, label: str) -> list[dict[str, Any]]:
     """A list of option tables as it is, or the product of lists of values."""
     if isinstance(given, list):
+        if not all(isinstance(table, Mapping) for table in given):
+            raise UsageError(f"[tune] candidates of {label!r} = {short(given)} must be tables of options")
         return [dict(table) for table in given]
     return product(axes(given, f"[tune] candidates of {label!r}"))
 
 
-def _memory(given: Any) -> tuple[int | str, ...] | None:
-    return None if given is None else tuple(given) if isinstance(given, list | tuple) else (given,)
+def _name(given: str) -> str:
+    """A name that is also that of a directory, in no other place than it should be."""
+    if given in ("", ".", "..") or Path(given).name != given or printable(given) != given:
+        raise UsageError(f"[study] name = {given!r} must be a name that a directory can have: letters, digits, - and _")
+    return given
+
+
+def _memory(given: Any, where: str) -> tuple[int | str, ...] | None:
+    if given is None:
+        return None
+    sizes = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not all(type(size) in (int, str) for size in sizes):
+        raise UsageError(f"{where} memory = {short(given)} must be a size or a list of sizes: 500, '64MB'")
+    return sizes
 
 
 def _without_columns(table: Mapping[str, Any], where: str) -> dict[str, Any]:

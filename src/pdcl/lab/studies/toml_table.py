@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pdcl.errors import UsageError
-from pdcl.given import short
+from pdcl.given import seed_of, short
 
 _REQUIRED = object()
 MOST_RUNS = 100_000
@@ -80,7 +80,7 @@ def numbers(given: Any, where: str) -> tuple[int, ...]:
     found = list(range(given)) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(found, list) or not found or not all(type(number) is int for number in found):
         raise UsageError(f"{where} = {given!r} must be a positive whole number or a list of whole numbers")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(seed_of(number, where) for number in found))
 
 
 def axes(table: Any, where: str) -> dict[str, list[Any]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdcl.errors import PdclError, UsageError
+from pdcl.given import path_of
 from pdcl.lab.benchmarks.raw.sources import SOURCES, File, Source
 from pdcl.storage.cache import cache_directory
 
@@ -61,7 +62,7 @@ class Check:
 def directories(directory: str | Path | None = None) -> list[Path]:
     """Where raw files are looked for, in order."""
     chosen = [directory, os.environ.get(DATA_VARIABLE)]
-    return [*(Path(path) for path in chosen if path), cache_directory() / "data"]
+    return [*(path_of(path, "data") for path in chosen if path), cache_directory() / "data"]
 
 
 def source_of(name: str) -> Source:
@@ -139,5 +140,5 @@ def fetch(name: str, directory: str | Path | None = None, progress: bool = True)
     from pdcl.lab.benchmarks.raw.download import download
 
     source = source_of(name)
-    place = (Path(directory) if directory else cache_directory() / "data") / source.folder
+    place = (path_of(directory, "data") if directory else cache_directory() / "data") / source.folder
     return [download(file, place, progress) for file in source.original]
