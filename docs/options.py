@@ -35,10 +35,9 @@ EVIDENCE = {
     "level": MNIST,
     "dual": LIMITS,
     "estimator": NONE,
-    "slack": "[speed](results/speed.md)",
     "partition": f"{LIMITS}, {MNIST}",
     "selection": MNIST,
-    "constrain": "[baselines](results/baselines.md)",
+    "lever": NONE,
     "dual_steps": PRICES,
     "primal_steps": NONE,
     "start": PRINTED,
@@ -58,7 +57,6 @@ EVIDENCE = {
     "rescore": NONE,
     "drift": f"{DEFAULTS}, {PRICES}",
     "soften": f"{DEFAULTS}, {PRICES}",
-    "drift_tolerance": NONE,
 }
 STATED = {
     "without a limit": None, "for rises (+2pt)": "+2pt", "for error rates (5%)": "5%", "for losses (0.05)": 0.05,
@@ -66,10 +64,9 @@ STATED = {
 KINDS = {
     "dual": "How duals answer slacks",
     "estimator": "Which stored samples a step replays, and with what weights",
-    "slack": "Where slacks are measured",
     "partition": "How memory is divided among tasks",
     "selection": "Which samples memory keeps",
-    "constrain": "What is held to a tolerance",
+    "lever": "What else acts after each dual step; there is none until you [add one](extending.md#a-lever)",
 }
 HEAD = """# Every option
 
@@ -147,8 +144,8 @@ def _rules() -> str:
     parts = ['Written with their settings: `partition="affine:alpha=.3"`. To add one: [rules](rules.md).']
     for kind in HOMES:
         rows = [_rule(kind, name) for name in rule_names(kind)]
-        table = ["| name | settings | rule |", "|---|---|---|", *rows]
-        parts.append("\n".join([f"### {kind}\n", f"{KINDS[kind]}.\n", *table]))
+        table = ["", "| name | settings | rule |", "|---|---|---|", *rows] if rows else []
+        parts.append("\n".join([f"### {kind}\n", f"{KINDS[kind]}.", *table]))
     return "\n\n".join(parts)
 
 

@@ -35,7 +35,7 @@ def surveyed(most, seed=0, constraints=None):
         seen.append(numbers)
         return torch.stack([LOSSES[numbers], torch.zeros(len(numbers))], 1)
 
-    survey = Survey(constraints.looks, most, torch.Generator().manual_seed(seed))
+    survey = Survey(constraints.measured_on, most, torch.Generator().manual_seed(seed))
     return constraints, survey.measure(constraints, look), seen
 
 
@@ -54,7 +54,7 @@ def test_of_many_samples_some_are_looked_at_each_once_and_held_to_its_own_limit(
 def test_where_all_may_be_looked_at_all_are_and_nothing_is_drawn():
     generator = torch.Generator().manual_seed(0)
     before = generator.get_state()
-    survey = Survey(by_sample().looks, 24, generator)
+    survey = Survey(by_sample().measured_on, 24, generator)
     found = survey.measure(by_sample(), lambda numbers: torch.stack([LOSSES[numbers]] * 2, 1))
     assert found.share == 1.0
     assert sorted(found.visited.tolist()) == list(range(24))
@@ -73,7 +73,7 @@ def test_a_sample_without_a_limit_is_neither_visited_nor_counted():
 def test_duals_of_samples_rise_by_their_slack_on_average_however_few_are_looked_at():
     """z-tests of 1,500 surveys of 6 of 24, |z| < 4.5 each: a false alarm in 6·10³ for all."""
     constraints, moved = by_sample(), []
-    survey = Survey(constraints.looks, 6, torch.Generator().manual_seed(1))
+    survey = Survey(constraints.measured_on, 6, torch.Generator().manual_seed(1))
     zero = torch.zeros(24, dtype=torch.float64)
     for _ in range(1500):
         # Where duals could not fall, noise would lift them.
@@ -89,13 +89,13 @@ def test_duals_of_samples_rise_by_their_slack_on_average_however_few_are_looked_
 
 def test_a_measurement_that_may_look_at_nothing_is_refused():
     with pytest.raises(UsageError, match="slack_samples=0 must be at least 1"):
-        Survey(by_sample().looks, 0, torch.Generator())
+        Survey(by_sample().measured_on, 0, torch.Generator())
 
 
 def test_a_smoothed_slack_of_0_1_has_a_dimension_more_and_loads():
-    survey = Survey(by_sample().looks, 6, torch.Generator())
+    survey = Survey(by_sample().measured_on, 6, torch.Generator())
     survey.load_state_dict({"smooth": torch.tensor([[1.0, 2.0]]), "offered": []})
     assert survey.smooth.tolist() == [1.0, 2.0]
-    other = Survey(by_sample().looks, 6, torch.Generator())
+    other = Survey(by_sample().measured_on, 6, torch.Generator())
     other.load_state_dict(survey.state_dict())
     assert other.smooth.tolist() == [1.0, 2.0]

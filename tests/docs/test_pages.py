@@ -95,7 +95,7 @@ def test_the_method_page_has_the_paper_s_equations_per_sample_and_its_bounds():
         r"\lambda_t = 1",
     ):
         assert formula in text, formula
-    assert found("pdcl.learning.primal_dual.SAMPLE_TOLERANCE") == 1.1
+    assert found("pdcl.learning.choices.SAMPLE_TOLERANCE") == 1.1
     assert f"n<sub>min</sub> is {found('pdcl.algorithm.partition_rules.Generalization')().minimum}:" in text
 
 

@@ -150,10 +150,10 @@ def test_guards_steer_in_place_of_stored_samples() -> None:
     learner = taught(tasks=2)
     learner.core.begin(10, 10)
     guards = (learner.held["role"] == GUARD).nonzero().flatten()
-    assert learner.core.algorithm.constraints.looks.members.sort().values.tolist() == guards.tolist()
+    assert learner.core.algorithm.constraints.measured_on.members.sort().values.tolist() == guards.tolist()
     free = taught(tasks=2, guard=0)
     free.core.begin(10, 10)
-    assert free.core.algorithm.constraints.looks is free.core.algorithm.constraints.tasks
+    assert free.core.algorithm.constraints.measured_on is free.core.algorithm.constraints.tasks
 
 
 def test_survivors_of_grouped_witnesses_are_a_random_choice_of_groups() -> None:

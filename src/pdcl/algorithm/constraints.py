@@ -66,15 +66,16 @@ class Sets:
 class Constraints:
     """All that one task is learned under, compiled once: past tasks, then segments; or stored samples (`by_sample`).
 
-    tasks: what is replayed of each past task. sets: what is replayed for each constraint. looks: the samples that
-    measure each task and segment (its guards, or what is replayed of it). limits: ε_c, NaN for none, [C]. in_error:
-    whether each of `looks` is measured by its error rate instead of its loss. base: b_c, [C]. task_limits: ε of each of
-    `looks`, by which slacks are told; the limits themselves unless constraints are samples.
+    tasks: the replayed samples of each past task. sets: the replayed samples of each constraint. measured_on: the
+    samples on which each task and segment is measured: its guards, or what is replayed of it. limits: ε_c, NaN for
+    none, [C]. in_error: whether each set of `measured_on` is measured by its error rate instead of its loss. base:
+    b_c, [C]. task_limits: ε of each set of `measured_on`, for reported slacks; equal to `limits` unless constraints
+    are samples.
     """
 
     tasks: Sets
     sets: Sets
-    looks: Sets
+    measured_on: Sets
     limits: Tensor
     in_error: Tensor
     base: Tensor

@@ -9,16 +9,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# What `sharpness` goes by: shares of a task's samples that are stored.
+# Shares of a task's samples that are stored, between which `sharpness` falls.
 LITTLE, MUCH = 1 / 6, 2 / 3
 
 
 def sharpness(stored: Tensor, samples: Tensor, soften: float) -> Tensor:
     """c_k = 1 − soften · clip((s_k − 1/6) / (2/3 − 1/6), 0, 1), where s_k of task k's samples are stored.
 
-    Outputs are recorded on samples that the network has learned by heart, so they are surer than it is of others. Held
-    to them on few samples, it forgets less; held to them on many, it is too sure of old classes to learn new ones.
-    A task whose number of samples isn't known (0) has c = 1.
+    Recorded outputs are those of memorised training samples, so they are overconfident. Matching them on few samples
+    reduces forgetting; matching them on many keeps the network overconfident in old classes, and new ones aren't
+    learned. A task whose number of samples is unknown (0) has c = 1.
 
     >>> sharpness(torch.tensor([5, 80]), torch.tensor([100, 100]), soften=0.6)
     tensor([1.0000, 0.4000])

@@ -93,8 +93,9 @@ class Ascent(DualRule):
 class Capped(DualRule):
     """λ ← clip(λ + (A / 2S)(z − κ λ), 0, A) with z = clip((s + m·SE) / √(SE² + (1 pt)²), ±2): steps without a unit.
 
-    cap: A, the most a dual weighs, which keeps the new task's share of the gradient. decay: κ. margin: m, standard
-    errors that a limit is aimed inside of, since ascent parks an active limit at its edge. S: dual steps of the task.
+    cap: A, the most a dual weighs, which keeps the new task's share of the gradient. decay: κ. margin: m; the
+    step aims m standard errors below the limit, since ascent settles exactly at an active limit. S: dual
+    steps of the task.
     """
 
     cap: float = 3.0

@@ -1,4 +1,4 @@
-"""What else may act at each dual step, in every driver: the replayed batch, the base weight, a schedule of one's own.
+"""A rule of one's own that acts after each dual step, in every driver: on base weights, learning rates, batch sizes.
 
 ```python
 @pdcl.register_rule("lever", "calm")

@@ -90,7 +90,7 @@ class ByRoom(PartitionRule):
     differ because tasks aren't equally hard, so memory moves only where one is clearly stricter, and few others make
     nothing clear: clear = .85 asks for a factor of 1.8 among three tasks, and of 1.3 among ten. Only strict
     tasks take places from others: a wide limit may belong to a hard task. Less room than none counts as none.
-    soft: what rooms must differ by to matter much; errors by chance are of that size.
+    soft: added to every room, so that differences of the size of sampling noise count little.
     """
 
     power: float = 2.0

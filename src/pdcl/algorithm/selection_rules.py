@@ -51,9 +51,9 @@ class ByDual(SelectionRule):
     """FB: p_i ∝ λ_i, clipped at a quantile and mixed with uniform, so that mislabelled samples can't dominate.
 
     clip: the quantile (1: no clipping). uniform_share: how much is uniform (0: none). balance: as many of each class.
-    candidates: scored per place in memory, at least 1000 (0: all of the task's data). rescore: look at candidates
-    again at the task's end: after a single pass, where a dual is the slack at first sight, that look alone counts;
-    after several it is one sight more. The paper's rule, by the accumulated dual, is
+    candidates: scored per place in memory, at least 1000 (0: all of the task's data). rescore: re-score
+    candidates at the task's end. After one pass a shadow dual reflects the loss at first sight, so only the new score
+    counts; after several passes it is added to the dual. The paper's rule, by the accumulated dual, is
     `dual:clip=1,uniform_share=0,balance=false,candidates=0,rescore=false`.
     """
 

@@ -12,14 +12,14 @@ from torch import Generator, Tensor
 from pdcl.algorithm.constraints import Constraints, Sets, task_means
 from pdcl.errors import Diverged, UsageError
 
-# With fewer samples of a task than this, one look at it isn't trusted whole.
+# With fewer measured samples of a task than this, its slack is smoothed over several measurements.
 ENOUGH = 16
 
 
 @dataclass(frozen=True)
 class Measured:
-    """slacks s and their standard errors: [visited]; visited: which constraints; told: s of every task, then of every
-    segment, NaN if unknown. share: the measured part of all constraints that have a limit."""
+    """slacks s and their standard errors: [visited]; visited: which constraints; told: s of every task, then
+    of every segment, for reports, NaN if unknown. share: the measured part of all constraints that have a limit."""
 
     slacks: Tensor
     errors: Tensor
@@ -38,7 +38,7 @@ def looked_at(counts: Tensor, most: int) -> Tensor:
 
 
 def smoothing_weights(looked_at: Tensor, counts: Tensor) -> Tensor:
-    """How far each smoothed slack moves to the new one: less where a task shows too few samples to trust one look.
+    """a: how far each smoothed slack moves to the new one; less than 1 if only a few samples of a task are measured.
 
     >>> smoothing_weights(torch.tensor([4, 4, 40]), torch.tensor([4, 9, 90]))
     tensor([1.0000, 0.2500, 1.0000])
@@ -51,17 +51,17 @@ def smoothing_weights(looked_at: Tensor, counts: Tensor) -> Tensor:
 class Survey:
     """Which samples each measurement looks at, and what it remembers from one to the next.
 
-    looks: the samples that stand for each past task, and for each segment. most: of these, at most so many at once.
+    measured_on: the samples of each past task, then of each segment. most: how many one measurement takes at most.
     """
 
-    def __init__(self, looks: Sets, most: int, generator: Generator) -> None:
+    def __init__(self, measured_on: Sets, most: int, generator: Generator) -> None:
         if most < 1:
             raise UsageError(f"slack_samples={most} must be at least 1")
-        self.looks, self.generator = looks, generator
+        self.measured_on, self.generator = measured_on, generator
         self.smooth: Tensor | None = None
-        self.looked_at = looked_at(looks.counts, most)
-        self.whole = bool((self.looked_at == looks.counts).all())
-        self.strata = torch.repeat_interleave(torch.arange(len(looks)), self.looked_at)
+        self.looked_at = looked_at(measured_on.counts, most)
+        self.whole = bool((self.looked_at == measured_on.counts).all())
+        self.strata = torch.repeat_interleave(torch.arange(len(measured_on)), self.looked_at)
 
     def measure(self, constraints: Constraints, look: Callable[[Tensor], Tensor]) -> Measured:
         """look: numbers of samples → loss and error of each, [n, 2]."""
@@ -69,7 +69,7 @@ class Survey:
         values = self._values(numbers, constraints.in_error[owners], look)
         if not bool(values.isfinite().all()):
             raise Diverged("losses on memory are no longer finite; lower lr or dual_lr")
-        means = task_means(values, owners, len(self.looks))
+        means = task_means(values, owners, len(self.measured_on))
         if constraints.by_sample:
             where = torch.searchsorted(constraints.sets.members, numbers)
             found, errors = values - constraints.limits[where], torch.zeros_like(values)
@@ -83,36 +83,36 @@ class Survey:
 
     def _sample(self, by_sample: bool) -> tuple[Tensor, Tensor]:
         """All samples to look at, or a fresh stratified sample of them, and the task or segment each stands for."""
-        looks = self.looks
+        measured_on = self.measured_on
         if self.whole:
-            return looks.members, looks.owners
+            return measured_on.members, measured_on.owners
         u = torch.rand(len(self.strata), generator=self.generator, dtype=torch.float64)
-        places = looks.offsets[self.strata] + (u * looks.counts[self.strata]).long()
+        places = measured_on.offsets[self.strata] + (u * measured_on.counts[self.strata]).long()
         places = places.unique() if by_sample else places
-        return looks.members[places], looks.owners[places]
+        return measured_on.members[places], measured_on.owners[places]
 
     def _values(self, numbers: Tensor, in_error: Tensor, look: Callable[[Tensor], Tensor]) -> Tensor:
         """What is compared with ε: the error of each sample where its limit is an error rate, otherwise its loss."""
-        if not len(self.looks.tasks) or bool((self.looks.tasks >= 0).all()):
+        if not len(self.measured_on.tasks) or bool((self.measured_on.tasks >= 0).all()):
             seen = look(numbers)
         else:
-            # A sample stands once for its task and once for each of its segments: one look is enough.
-            once, where = self.looks.distinct if self.whole else numbers.unique(return_inverse=True)
+            # A sample is a member of its task and of each of its segments: compute its loss once.
+            once, where = self.measured_on.distinct if self.whole else numbers.unique(return_inverse=True)
             seen = look(once).cpu()[where]
         seen = seen.cpu()
         return torch.where(in_error, seen[:, 1], seen[:, 0]).double()
 
     def _errors(self, values: Tensor, means: Tensor, owners: Tensor) -> Tensor:
         """Standard errors of the means; 1/(2n) is added in squares, so that few equal samples aren't trusted."""
-        count = torch.bincount(owners, minlength=len(self.looks)).clamp(min=1)
-        squares = task_means(values.square(), owners, len(self.looks))
+        count = torch.bincount(owners, minlength=len(self.measured_on)).clamp(min=1)
+        squares = task_means(values.square(), owners, len(self.measured_on))
         return ((squares - means.square()).clamp(min=0) / count + 0.25 / count.square()).sqrt()
 
     def _smoothed(self, slacks: Tensor) -> Tensor:
-        """s̄ ← s̄ + a (s − s̄), where a task shows too few samples to trust one look."""
+        """s̄ ← s̄ + a (s − s̄), with a < 1 for tasks of which only a few samples are measured."""
         if self.whole:
             return slacks
-        weight = smoothing_weights(self.looked_at, self.looks.counts)
+        weight = smoothing_weights(self.looked_at, self.measured_on.counts)
         self.smooth = slacks if self.smooth is None else self.smooth + weight * (slacks - self.smooth)
         return self.smooth
 

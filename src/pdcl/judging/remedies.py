@@ -11,7 +11,7 @@ from pdcl.judging.intervals import Interval
 from pdcl.judging.places import fit
 from pdcl.limits.limit import Limit
 
-# A float that should be a whole number of tenths must not be rounded up to the next one.
+# Rounding noise: a whole number of tenths must not be rounded up to the next tenth.
 SLIVER = 1e-9
 TRIES = 10
 

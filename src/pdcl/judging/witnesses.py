@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Seen:
-    """What held-back samples showed then and now: [n] each. steered: guards, for want of witnesses.
+    """What held-back samples showed then and now: [n] each. steered: they are guards, since there are no witnesses.
 
     forgotten: newly wrong samples, those taken by a class that was known when their task was learned, then those taken
     by a later one, [2, n]; None where nothing is predicted. inside: which are in each segment, [segments, n]. groups:
@@ -196,7 +196,8 @@ def goal_of_newest(
     """What the new task must reach, and whether that is stated; if not, half-way from chance to what is attainable.
 
     Attainable is what the task has on its own training data or, where that is worse, what past tasks had when they
-    were learned: a task that isn't learned must not set its own standard. None where there is no error rate.
+    were learned: a task that wasn't learned has a large training error, which must not
+    become the bar. None where there is no error rate.
     """
     from pdcl.judging.verdicts import half_way
 

@@ -1,4 +1,4 @@
-"""What a core is told once and for all: numbers and rules, checked."""
+"""The settings of a core that never change: numbers and rules, checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pdcl.algorithm.rules import between, not_negative
 from pdcl.algorithm.selection_rules import SelectionRule
 from pdcl.errors import UsageError
 
-# A sample may have so many times what its task may have.
+# ε_i = 1.1 ε_k: what a single sample may have, relative to its task.
 SAMPLE_TOLERANCE = 1.1
 
 

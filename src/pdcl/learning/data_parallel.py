@@ -15,7 +15,7 @@ from pdcl.streams.task import Spec
 
 
 class Spread:
-    """The part of a learner that knows its peers."""
+    """The part of a learner that deals with several ranks."""
 
     model: nn.Module
     generator: torch.Generator

@@ -123,8 +123,8 @@ class ToEnd:
     def _room(self, task: int, had: float) -> float:
         """How far a task's error may rise from what it was, and 5 points; for a task without such a limit, 10 and 5.
 
-        5 points are added since nobody knows how hard a task is: stored samples are learned by heart. So a hard task's
-        wider limit isn't taken for a loose one, and +10pt, which even replay may use up, not for a wide one.
+        5 points are added because the difficulty of a task is unknown: the error on stored, memorised samples doesn't
+        show it. So the wider limit of a hard task doesn't count as loose, nor +10pt, which plain replay may use up.
         """
         limit = self.core.tolerances.of(task)
         if limit is None or limit.unit != "error" or had != had:
@@ -132,10 +132,10 @@ class ToEnd:
         return limit.of(task, had) - had + FIVE_POINTS
 
     def _score(self) -> Callable[[Tensor], Tensor]:
-        """Shadow duals as they accumulated; with `rescore`, after a look at the candidates as they are now.
+        """Shadow duals of candidates; with `rescore`, updated by their present losses.
 
-        After a single pass a shadow dual is the loss at first sight, so that look alone counts. After several it is one
-        sight more.
+        After one pass a shadow dual reflects the loss at first sight, so only the present loss counts. After several
+        passes it is added to the dual.
         """
         core, trained = self.core, self.trained
         shadow, lr, tolerance = core.progress.shadow, core.dual.shadow_lr, core.sample_tolerance

@@ -178,4 +178,4 @@ Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """The listener of those who don't listen."""
+    """The default listener: does nothing."""

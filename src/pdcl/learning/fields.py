@@ -1,4 +1,4 @@
-"""Options are what they say they are: whole numbers whole, numbers finite, switches on or off, tolerances readable."""
+"""Check the types of options: integers, finite numbers, true or false, tolerances that can be read."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class History:
 
 
 def keep_nothing(loop: Loop) -> None:
-    """The keeper of those who need no checkpoints."""
+    """For callers who need no checkpoints."""
 
 
 @dataclass
@@ -148,7 +148,7 @@ class Loop:
             torch.manual_seed(seeded(learner.seed, task.index, 2, *learner.peers.own_numbers).initial_seed() % 2**63)
             if not learner.keep_optimizer:
                 learner.optimiser = learner.new_optimiser()
-        # Of a task that isn't the stream's, whoever hands it over knows what came before.
+        # For a task outside the stream, the caller of `learn` says which samples were learned before.
         learner.earlier = self._earlier if task.index < len(self.stream.tasks) else Earlier([])
         whole, task = task, learner.hold_back(task)
         learner.earlier = Earlier([])

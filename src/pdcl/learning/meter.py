@@ -13,9 +13,9 @@ AT_ONCE = 32
 
 @dataclass
 class Meter:
-    """Averages losses on the device and speaks now and then, so that a step costs no event.
+    """Averages losses on the device over several steps, so that not every step makes an event.
 
-    Losses wait until a few steps are summed up: in a row that takes a fraction of what it takes between two steps.
+    Losses are collected and summed a few steps at a time, which is faster than one sum after each step.
     """
 
     total: Tensor | None = None

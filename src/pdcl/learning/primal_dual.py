@@ -143,27 +143,27 @@ class PrimalDual:
         by_sample = choices.level == "sample"
         layout = self.past.lay_out(self.past_tasks, by_sample, choices.soften, self.registry.learned)
         self.task_of = layout.task_of
-        constraints = self._compiled(layout.tasks, layout.sets, layout.looks, by_sample)
+        constraints = self._compiled(layout.tasks, layout.sets, layout.measured_on, by_sample)
         planned = self.pace.dual_steps_of(steps)
         duals = Duals(constraints.limits, self._start(constraints), self.dual, planned)
-        survey = Survey(constraints.looks, choices.slack_samples, self.generator)
+        survey = Survey(constraints.measured_on, choices.slack_samples, self.generator)
         self.algorithm = Algorithm1(constraints, duals, choices.estimator, survey, choices.normalise)
         self.algorithm.always_replays = self.always_replays
         self.progress = Progress(steps, samples if choices.selection.by_dual else 0, self.dual, planned)
         self.pursues = self.tolerances.stated_any and self.dual.moves
 
-    def _compiled(self, tasks: Any, sets: Any, looks: Any, by_sample: bool) -> Constraints:
+    def _compiled(self, tasks: Any, sets: Any, measured_on: Any, by_sample: bool) -> Constraints:
         """Limits as plain arrays, once a task. A sample may have 1.1 times what its task may have."""
         units = [self.tolerances.unit(k) for k in range(self.past_tasks)]
         units += [limit.unit for limit in self.past.segments.limits.values()]
-        stated = [*self.tolerances.values, *self.past.segment_limits(sets, looks, self.past_tasks)]
+        stated = [*self.tolerances.values, *self.past.segment_limits(sets, measured_on, self.past_tasks)]
         loosened = [self.tolerances.loosened.get(k, 0.0) for k in range(len(stated))]
         epsilon, moved = (torch.tensor(each, dtype=torch.float64) for each in (stated, loosened))
         base = torch.zeros(len(sets), dtype=torch.float64)
         base[sets.tasks >= 0] = base_weight(self.choices.base, self.choices.base_most, self.past_tasks)
         limits = SAMPLE_TOLERANCE * epsilon[sets.tasks] + moved[sets.tasks] if by_sample else epsilon + moved
         in_error = torch.tensor([unit == "error" for unit in units], dtype=torch.bool)
-        return Constraints(tasks, sets, looks, limits, in_error, base, epsilon + moved, by_sample)
+        return Constraints(tasks, sets, measured_on, limits, in_error, base, epsilon + moved, by_sample)
 
     def _start(self, constraints: Constraints) -> Tensor:
         """Line 4: what duals start a task with; 0 where there is no limit."""
@@ -189,7 +189,7 @@ class PrimalDual:
         losses, drift = self.goal.loss(outputs, cat([y, self.past.targets(drawn.slots)])), self.choices.drift
         if not drift:
             return losses
-        # Current samples are held to what they give: a drift of 0, and nothing has to be cut apart and joined again.
+        # Current samples are compared with their own outputs, so their drift is 0: one operation for the whole batch.
         recorded = self.past.recorded
         held_to = torch.cat([outputs[: len(y)].detach(), recorded.of(drawn.slots)])
         return losses + float(drift) * recorded.drift(outputs, held_to)
@@ -301,7 +301,7 @@ class PrimalDual:
         )
 
     def _no_price(self, units: list[str]) -> str | None:
-        """Theorem 1 wants the gradient of what is constrained."""
+        """Why duals are no prices, None if they are: Theorem 1 needs the gradient of the constrained quantity."""
         if "error" in units:
             return "the tolerance is an error rate"
         if self.choices.drift > 0:
@@ -319,6 +319,7 @@ class PrimalDual:
             "duals": {**self.algorithm.duals.state_dict(), **progress.histories()} if running else {},
             "running": progress.running() if running else {},
             "measure": self.algorithm.survey.state_dict() if running else {},
+            "past": dict(self.past.own),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -329,7 +330,8 @@ class PrimalDual:
         self.past.segments.take_table(own.get("column_values", {}))
         in_error = [tolerances.unit(k) == "error" for k in range(len(tolerances))]
         self.past.upgrade(in_error)
-        # In the middle of a task duals answer to the limits that it began with.
+        self.past.own = state.get("past", {})
+        # New limits hold from the next task on: a task in progress keeps those that it began with.
         if "stated" in own and not state["duals"] and len(self.memory):
             tolerances.restate(own["stated"], self.past.references(len(in_error), in_error))
         self.begin(0, int(own.get("steps", 1)))
@@ -343,7 +345,7 @@ class PrimalDual:
             self.algorithm.weigh()
 
     def rebase(self, task: int, forward: Forward) -> ToleranceChange:
-        """Let what the stored samples of a task give now be what its limit compares with, and set ε_k anew."""
+        """Make the present loss and error of a task's stored samples its new reference, and set ε_k by it."""
         slots = (self.memory["task"].cpu() == task).nonzero().flatten()
         losses, errors = self.past.look(forward)(slots).unbind(1)
         for name, values in (("reference", losses), ("wrong", errors)):

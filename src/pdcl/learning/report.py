@@ -1,4 +1,4 @@
-"""What a method with tolerances has to say of itself, as values: loop, lineage, prices, gate and reports read this."""
+"""Duals, tolerances and dual steps of a method, as values, for loop, lineage, prices, gate and reports."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from pdcl.lifelong.new_task import check_labels, kind_of, new_task, prepare_for,
 from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice, rolled_back
-from pdcl.lifelong.warning import Aloud, warn_of_broken
+from pdcl.lifelong.warning import Warnings, warn_of_broken
 from pdcl.past.repeats import groups_in
 from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Kind
@@ -62,7 +62,7 @@ def learn(
     on_violation: str = REPORT,
     collate: Collate | None = None,
 ) -> Entry:
-    """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
+    """Learn one task; the entry of it in the lineage. If learning fails, the learner is unchanged."""
     check_choice(on_violation, learner)
     check_can_learn(learner)
     name = task_name(name, learner)
@@ -77,11 +77,11 @@ def learn(
         title = name or str(learner.tasks_learned)
         aside = plan_aside(samples, audit, title, learner, audit_share, audit_budget)
         samples = aside.rest
-    with Aloud(learner, listener) as aloud, all_or_nothing(learner) as before:
+    with Warnings(learner, listener) as told, all_or_nothing(learner) as before:
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
             if aside.note is not None:
-                aloud.hear(Warned(learner.tasks_learned, aside.note))
+                told.on_event(Warned(learner.tasks_learned, aside.note))
         classes = 0 if learner.spec is None else len(learner.spec.labels)
         task, raw = new_task(learner, samples, test, name, kind, transform, grow)
         check_enough(getattr(learner, "tolerance", None), task.index + 1)
@@ -89,7 +89,7 @@ def learn(
         learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         learner.learned_before = known_before(learner, raw, classes)
-        result = _trained(learner, task, schedule, test is not None, aloud.hear)
+        result = _trained(learner, task, schedule, test is not None, told.on_event)
         result["audit"] = None if aside is None else asdict(aside.about)
         if on_violation == ROLLBACK and breaks(learner.promises):
             return rolled_back(learner, before, task, result)
@@ -186,7 +186,7 @@ def adopt(
     if not isinstance(unseen, bool):
         raise UsageError(f"unseen={short(unseen)} must be True or False")
     check_limits(learner, tolerance, samples, kind)
-    with Aloud(learner) as aloud, all_or_nothing(learner) as before:
+    with Warnings(learner) as told, all_or_nothing(learner) as before:
         if learner.spec is None:
             prepare_for(learner, samples, kind, transform, labels)
         assert learner.spec is not None
@@ -199,7 +199,7 @@ def adopt(
         learner.agree_on(task.index, tolerance)
         if unseen:
             learner.vouch_for(task.index)
-        learner.emit = aloud.hear
+        learner.emit = told.on_event
         try:
             learner.absorb(task)
         finally:

@@ -35,13 +35,13 @@ class Learner(Trainable):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.lineage = Lineage()
-        # Where it was saved: the looks that the gate takes are known there, too.
+        # Where it was saved. The gate writes its looks there, too.
         self.home: Path | None = None
         self.reading = Transform()
         self.backbone_hash: str | None = None
         # An option of the saved state that this version has no more: the learner predicts, and can't learn on.
         self.learned_with: str | None = None
-        # Which samples of the task at hand were learned before: they can show nothing.
+        # Which samples of the current task were learned before, and so can't be witnesses.
         self.learned_before: Tensor | None = None
 
     def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ class Learner(Trainable):
 
         name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups; columns;
         unseen: whether the network was never trained on these samples (no). Only then can they show that a limit is
-        kept: of samples that it knows by heart it gets none wrong, whatever it does elsewhere.
+        kept: on memorised samples a network makes no errors, however bad it is on others.
         """
         return learning.adopt(self, x, y, **options)
 

@@ -1,4 +1,4 @@
-"""What was stated, and what it comes to: ε_k of every task so far, each in its own unit."""
+"""The stated limits, and ε_k of every task so far, each in its own unit."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ToleranceChange:
 class Tolerances:
     """`values` are ε_k in the units of their limits, NaN where task k has none; `names` are the tasks' names.
 
-    A relative limit is taken of what a task had when it was learned, on samples that memory still holds: the reference
-    of a sample never changes, so ε_k moves only when other samples stand for the task, and every change is told.
+    A relative limit multiplies what a task had when it was learned, on the samples that memory still holds. The
+    reference of a sample never changes, so ε_k changes only when the task's stored samples do; each change is reported.
     """
 
     def __init__(self, stated: Any) -> None:
@@ -168,7 +168,7 @@ def read_limits(stated: Any) -> Limits | None:
 def usual_partition(tolerances: Tolerances) -> str:
     """Evenly without limits; by the room that error limits leave; by dual where limits are losses (the paper).
 
-    With more places n for a task its error falls about as 1/√n, and what it rises by about as 1/n: hence the power.
+    With n stored samples a task's error is about ∝ 1/√n, and the rise of its error about ∝ 1/n: hence the power.
     """
     if not tolerances.stated_any:
         return "uniform"

@@ -2,7 +2,7 @@
 
 `min L_t(θ)  s.t.  L_k(θ) ≤ ε_k for every past task k` is solved by alternating primal steps on the Lagrangian and
 projected ascent on the duals. Duals weigh what is replayed, divide the memory (PB, BP) and choose its samples (FB).
-All of that is `core.PrimalDual`; this learner gives it a network and a loop.
+All of that is `pdcl.PrimalDual`; this learner gives it a network and a loop.
 
     pdcl0    dual weights, uniform partition, uniform filling
     pdcl     + partition by dual
@@ -35,6 +35,7 @@ from pdcl.methods.rule_options import SHORT, open_rules, rules_of, without_short
 from pdcl.past.held_back import cut_short
 from pdcl.past.repeats import left_out
 from pdcl.past.store import Memory
+from pdcl.past.stored import StoredSamples
 from pdcl.ranks import Ranks
 from pdcl.streams.task import Spec, Task
 from pdcl.trees import cat
@@ -120,6 +121,8 @@ class PDCL(Rehearsal):
     drift: float | None = None
     soften: float = 0.6
 
+    # What is kept of the past; a method with another one extends this class.
+    past: ClassVar[type[StoredSamples]] = StoredSamples
     persistent: ClassVar[tuple[str, ...]] = ("samples_seen",)
     data_parallel: ClassVar[bool] = True
     former: ClassVar[dict[str, Any]] = {"base": 0.0, "base_most": None, "guard": 0, "witness": 0, "soften": 0.0}
@@ -186,7 +189,7 @@ class PDCL(Rehearsal):
             guard=self.guard, witness=self.witness, drift=DRIFT if self.drift is None else self.drift,
             soften=self.soften, slack_samples=self.slack_samples, start=self.start, warm=self.warm,
             normalise=self.normalise, dual_steps=self.dual_steps,
-            primal_steps=self.primal_steps, generator=self.generator, **self.rules,
+            primal_steps=self.primal_steps, generator=self.generator, past=self.past, **self.rules,
         )  # fmt: skip
 
     def prepare(self, spec: Spec) -> None:

@@ -18,7 +18,8 @@ GROUP = "group"
 MOST_OF_TASK = 0.1
 USUAL_SHARE, LARGEST_SHARE = 1 / 8, 1 / 2
 MOST = 400
-# Fewer can't tell even a collapse from luck, and where classes have few places each is dear: worth more replayed.
+# With fewer witnesses even a collapse can't be told from chance, and with few samples of a class each is worth more
+# when it is replayed.
 WITNESSES_FROM, PLACES_A_CLASS, LEAST_WITNESSES = 200, 10, 5
 
 

@@ -16,14 +16,14 @@ from pdcl.past.store import Memory
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """task_of: the task of every slot. tasks: what is replayed of each past task. sets: what each constraint speaks of
-    (past tasks, then segments; or samples). looks: the slots on which slacks are measured.
+    """task_of: the task of every slot. tasks: what is replayed of each past task. sets: the samples of each constraint
+    (past tasks, then segments; or single samples). measured_on: the slots on which slacks are measured.
     """
 
     task_of: Tensor
     tasks: Sets
     sets: Sets
-    looks: Sets
+    measured_on: Sets
 
     @cached_property
     def in_order(self) -> bool:
@@ -32,7 +32,7 @@ class Layout:
 
 
 def lay_out(memory: Memory, past: int, by_sample: bool, segments: Segments) -> Layout:
-    """Guards, where a task has some, steer in place of what is replayed of it; samples steer for themselves."""
+    """A task with guards is measured on them, others on what is replayed of them, at the sample level each sample."""
     size = len(memory)
     task_of = memory["task"].cpu() if size else torch.zeros(0, dtype=torch.long)
     roles = memory["role"].cpu() if size else torch.zeros(0, dtype=torch.uint8)
@@ -43,5 +43,5 @@ def lay_out(memory: Memory, past: int, by_sample: bool, segments: Segments) -> L
     guards = (roles == GUARD).nonzero().flatten()
     guarded = torch.bincount(task_of[guards], minlength=past) > 0
     replayed = tasks.members[~guarded[tasks.owners]]
-    looks = task_sets(task_of, past, torch.cat([replayed, guards])) if len(guards) else tasks
-    return Layout(task_of, tasks, with_segments(tasks, inside), with_segments(looks, inside))
+    measured_on = task_sets(task_of, past, torch.cat([replayed, guards])) if len(guards) else tasks
+    return Layout(task_of, tasks, with_segments(tasks, inside), with_segments(measured_on, inside))

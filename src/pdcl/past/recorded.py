@@ -41,7 +41,7 @@ def recorded_in(memory: Memory) -> Recorded:
 
 
 def softened(memory: Memory, layout: Layout, learned: Sequence[int], soften: float) -> Recorded:
-    """Softer records of the tasks whose samples the network has memorised.
+    """Records times c_k, for tasks of which much is stored and which the network has therefore memorised.
 
     learned: how many samples each task was trained on here; 0 for adopted tasks, which are held as recorded.
     """

@@ -51,7 +51,7 @@ def groups_in(memory: Memory | None, replayed: bool) -> Tensor:
 class Earlier:
     """The samples of a stream's tasks, each task hashed once, so that a later one can be told what was learned before.
 
-    It looks at the stream alone: a run that goes on finds the same.
+    It depends on the stream alone, so a resumed run gives the same answer.
     """
 
     def __init__(self, tasks: Sequence[Source]) -> None:

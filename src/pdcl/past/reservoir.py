@@ -1,7 +1,7 @@
 """A reservoir (Vitter's Algorithm R, 1985): every sample ever offered is held with the same probability.
 
-Late in a stream nearly every sample passes by. So whom to keep is decided for a block of coming samples at once, and a
-batch of which none is kept costs one look into a short list.
+Late in a stream nearly every sample is dropped. So the samples to keep are drawn for a block of coming samples at once,
+and a batch of which none is kept costs one lookup in a short list.
 """
 
 from bisect import bisect_left

@@ -72,7 +72,11 @@ class View:
 class StoredSamples:
     """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then);
     outputs, where drift is weighed; codes, where segments have limits; group, where samples that are held back have
-    one. guard, witness: samples a task sets aside; None: as usual."""
+    one. guard, witness: samples a task sets aside; None: as usual.
+
+    A past of one's own extends this class: `inputs` says what is replayed, `to_store` what memory holds of a new task,
+    and `own` is what else it keeps, as tensors and JSON values, saved with the learner.
+    """
 
     def __init__(
         self, memory: Memory, goal: Objective, place: torch.device, records: bool = False, guard: int | None = None,
@@ -82,6 +86,7 @@ class StoredSamples:
         self.guard, self.witness = guard, witness
         self.segments = Segments({}) if segments is None else segments
         self.recorded = recorded_in(memory)
+        self.own: dict[str, Any] = {}
 
     # What is there to replay and to look at, while a task is learned.
 
@@ -89,17 +94,17 @@ class StoredSamples:
         """Which slots are replayed, which measure. learned: how many samples each task was trained on here."""
         layout = lay_out(self.memory, tasks, by_sample, self.segments)
         self.recorded = recorded_in(self.memory)
-        # Only scores of classes can be less sure: outputs of a regression are held as recorded.
+        # Only class scores can be overconfident; outputs of a regression are compared with the record itself.
         if soften and self.goal.name == "classification":
             self.recorded = softened(self.memory, layout, learned, soften)
         return layout
 
-    def segment_limits(self, sets: Sets, looks: Sets, tasks: int) -> list[float]:
+    def segment_limits(self, sets: Sets, measured_on: Sets, tasks: int) -> list[float]:
         """ε of every segment, of what its samples gave when they were stored; NaN while none of it is replayed."""
         found = []
         for c, limit in enumerate(self.segments.limits.values(), tasks):
-            start, count = int(looks.offsets[c]), int(looks.counts[c])
-            slots = looks.members[start : start + count]
+            start, count = int(measured_on.offsets[c]), int(measured_on.counts[c])
+            slots = measured_on.members[start : start + count]
             column = "wrong" if limit.unit == "error" else "reference"
             there = count > 0 and int(sets.counts[c]) > 0
             found.append(limit.of(0, float(self.memory.read(column, slots).double().mean())) if there else torch.nan)
@@ -139,7 +144,7 @@ class StoredSamples:
         """Reserve memory before partitioning it: a bound in bytes is a number of samples only now."""
         if self.memory.columns:
             return
-        # Several: sequences show their usual size only so.
+        # Several samples, since sequences differ in length.
         first = torch.arange(min(len(data), SHOWN))
         x, y = data.fetch(first)
         blank = {name: torch.zeros(len(first)) for name in ("dual", "reference", "wrong")}
@@ -187,7 +192,7 @@ class StoredSamples:
     ) -> tuple[list[int], str | None]:  # fmt: skip
         """Divide memory, keep and choose samples: n_k replayed of each task, and a note where the rule gave way.
 
-        steady: what references are multiplied with.
+        steady: the factor on references (1, or less: see `ToEnd._shrinkage`).
         """
         if aside is not None and _groups_of(data) is not None and GROUP not in self.memory.columns:
             self.memory.join_column(
@@ -212,9 +217,9 @@ class StoredSamples:
         return self._replayed(task + 1), division.note
 
     def _released(self, replayed: Sets, stay: Tensor, new: Tensor) -> Sets:
-        """What is replayed of past tasks, with what was held back and doesn't `stay`: replayed from now on.
+        """What is replayed of past tasks, with the guards and witnesses that lost their place (not in `stay`).
 
-        A group that still has some held back gives none. new: groups of which the newest task holds some back.
+        None of a group that still has samples held back. new: groups that have some in the newest task.
         """
         if not len(self.memory):
             return replayed
@@ -253,6 +258,7 @@ class StoredSamples:
         guards, witnesses = (empty, empty) if aside is None else (aside.guards, aside.witnesses)
         positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
         x, y = fetched(self.memory, data.fetch, positions)
+        x = self.to_store(x, y, len(chosen))
         outputs = forward(x)
         y = y.to(self.place)
         reference = self.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady
@@ -277,6 +283,10 @@ class StoredSamples:
         if self.records:
             rows["outputs"] = outputs
         return rows
+
+    def to_store(self, x: Tree, y: Tensor, replayed: int) -> Tree:
+        """The inputs that memory holds for these samples: the first `replayed` for replay, the others held back."""
+        return x
 
     def references(self, tasks: int, in_error: list[bool]) -> list[float]:
         """What each task had when it was learned, on the samples that steer for it: its guards, else the replayed."""

@@ -5,6 +5,7 @@ saw it. Labels and columns don't count: a sample with another label is still the
 10,000 others, some two are taken for the same with probability 4 in ten million; that counts a look too many.
 
 >>> import torch
+>>> import torch
 >>> one = marks_of(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
 >>> len(one), bool((as_marks(as_text(one)) == one).all())
 (2, True)

@@ -34,7 +34,7 @@ from pdcl.lifelong.new_task import check_labels, kind_of
 from pdcl.lifelong.references import measured, note_references
 from pdcl.lifelong.save import new_state_id, save
 from pdcl.lifelong.violation import breaks
-from pdcl.lifelong.warning import Aloud
+from pdcl.lifelong.warning import Warnings
 from pdcl.release.criteria import criteria_of
 from pdcl.release.decisions import PROMOTED, Update, broken, decided, gated
 from pdcl.release.evidence import check_place
@@ -213,7 +213,7 @@ def _learn(
     given = {name: value for name, value in training.items() if value is not None}
     columns = dict(rest.columns) or None
     if planned is not None and planned.note is not None:
-        Aloud(candidate, training["listener"]).hear(Warned(candidate.tasks_learned, planned.note))
+        Warnings(candidate, training["listener"]).on_event(Warned(candidate.tasks_learned, planned.note))
     candidate.learn(rest.inputs, rest.targets, groups=rest.groups, columns=columns, name=job.name, **given)
     audit = None if planned is None else asdict(planned.about)
     _amended(candidate, {"audit": audit, "update": about})
