@@ -136,7 +136,7 @@ class Algorithm1:
         """λ_k of every past task: its own, or the mean over its samples where each of these is a constraint."""
         tasks, values = self.constraints.tasks, self.duals.values
         if not self.constraints.by_sample:
-            return values[: len(tasks)]
+            return values[: len(tasks)].clone()
         return (
             torch.zeros(len(tasks), dtype=torch.float64).index_add(0, self.constraints.sets.tasks, values)
             / tasks.counts

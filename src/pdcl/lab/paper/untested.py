@@ -39,7 +39,7 @@ UNTESTED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "BP without a least size gives all of memory to the highest dual",
         "a statement about a formula, no outcome of runs; that the partition is the best one above that size is tested",
-        ("tests/duality/test_partition.py",),
+        ("tests/algorithm/test_partition.py",),
     ),
 )
 
