@@ -32,7 +32,7 @@ demo: $(VENV)/.installed-run
 	@echo
 	@echo "pdcl is installed in $(VENV)."
 	@echo "activate it:  . $(BIN)/activate"
-	@echo "then type:    pdcl run digits pdcl --memory 200"
+	@echo "then type:    pdcl run digits pdcl --tolerance +5pt"
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --ignore=tests/integrations --ignore=tests/scale $(COVERED) --cov-report=term --cov-fail-under=$(COVERAGE)

@@ -80,7 +80,7 @@ def main() -> None:
     checkpoint.write = timed
     try:
         with tempfile.TemporaryDirectory() as out:
-            result = pdcl.run(stream, method, out=Path(out))
+            result = pdcl.run(stream, method, preset="tuned", out=Path(out))
     except MissingData:
         print(f"the data of {stream} are not here, so nothing is measured: pdcl data fetch {stream}")
         return

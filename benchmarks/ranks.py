@@ -71,7 +71,7 @@ def reduction(ranks: Ranks, value: torch.Tensor) -> float:
 
 def accuracy(seed: int) -> float:
     stream = pdcl.stream("mnist", per_class=600)
-    return pdcl.run(stream, "pdcl", memory=200, seed=seed, epochs=1, batch=16).mean_accuracy
+    return pdcl.run(stream, "pdcl", preset="tuned", memory=200, seed=seed, epochs=1, batch=16).mean_accuracy
 
 
 def group(world: int, words: list[str]) -> dict[str, float]:

@@ -70,15 +70,16 @@ KINDS = {
 }
 HEAD = """# Every option
 
-Each is an argument of `pdcl.run` and of the learner, a flag of `pdcl run` (`--dual-lr`), and a key in studies. A
-stream's preset may set another default: `pdcl run STREAM METHOD --help` shows the values that hold there.
+Each is an argument of `pdcl.run` and of the learner, a flag of `pdcl run` (`--dual-lr`), and a key in studies. The
+defaults are the same on every stream, and batch and epochs go by its size: that is `auto`. Another [preset](presets.md)
+is asked for by name; `pdcl run STREAM METHOD --preset NAME --help` shows the values that hold there.
 
 This page is the output of `python docs/options.py`, and a test compares the two.
 """
 
 
-TRAINED = """Arguments of `pdcl.run`, of `learn` and of `pdcl update`. If you state neither, `learn` and streams without
-a preset go by the size of the task: batches of 10 (32 from 2,000 samples on), and passes for about 600 steps, from
+TRAINED = """Arguments of `pdcl.run`, of `learn` and of `pdcl update`. If you state neither and name no
+preset, they go by the size of the task: batches of 10 (32 from 2,000 samples on), and passes for about 600 steps, from
 1 to 20.
 
 """

@@ -118,7 +118,7 @@ def varied(rows: Sequence[Row], option: str) -> list[dict[float, Group]]:
         row = member.first
         value = amount(row.options.get(option))
         if value is not None:
-            rest = {name: each for name, each in row.options.items() if name != option}
+            rest = {name: each for name, each in row.in_effect.items() if name != option}
             kind = "x" if str(row.options[option]).endswith("x") else ""
             families[row.stream, row.preset, row.label, str(row.memory), kind, repr(sorted(rest.items()))][value] = (
                 member

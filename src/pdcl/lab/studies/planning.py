@@ -89,5 +89,5 @@ def _obstacle(spec: RunSpec, out: Path, streams: Streams) -> RecordError | PdclE
 
     entry, stream = method(spec.method), streams.get(spec)
     label = None if spec.label == spec.method else spec.label
-    name, config = described(stream, entry, resolve(entry, stream, spec.preset, {}, spec.given), label)
+    name, config = described(stream, entry, resolve(entry, stream, spec.preset, {}, spec.given), label, out)
     return Record.obstacle(out, name, config)
