@@ -27,7 +27,8 @@ from torch import Tensor, nn
 BATCH, REPLAY, MEMORY, TASKS = 10, 10, 500, 5
 BOUND = 1.5
 OPTIONS = {
-    "preset": "tuned", "network": "mlp:100-100", "optimizer": "sgd", "lr": 0.1, "batch": BATCH, "replay": REPLAY, "epochs": 1,
+    "preset": "tuned", "network": "mlp:100-100", "optimizer": "sgd", "lr": 0.1, "batch": BATCH, "replay": REPLAY,
+    "epochs": 1,
 }  # fmt: skip
 Sides = tuple[Tensor, Tensor, Tensor, Tensor]
 

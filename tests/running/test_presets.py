@@ -63,7 +63,9 @@ def declared_in(kind: type, option: str) -> str:
     return next(each.__name__ for each in reversed(kind.__mro__) if option in vars(each).get("__annotations__", {}))
 
 
-@pytest.mark.parametrize("stream", sorted(path.stem for path in (ROOT / "src" / "pdcl" / "lab" / "presets").glob("*.toml")))
+@pytest.mark.parametrize(
+    "stream", sorted(path.stem for path in (ROOT / "src" / "pdcl" / "lab" / "presets").glob("*.toml"))
+)
 def test_what_a_preset_says_to_all_methods_means_the_same_in_each(stream: str) -> None:
     """Of two options with one name, such as the α of the partition and X-DER's, only one was meant."""
     meanings: dict[tuple[str, str], set[str]] = {}
