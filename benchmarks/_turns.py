@@ -10,9 +10,9 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from pdcl.learning.batches import batches
 from pdcl.lifelong.learner import Learner
 from pdcl.streams.task import Task
-from pdcl.training.batches import batches
 
 TURN = 60
 

@@ -15,10 +15,10 @@ import torch
 
 import pdcl
 from _turns import images, ratio, turns
-from pdcl.learners.catalog import method
+from pdcl.learning.batches import batches
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import method
 from pdcl.streams.task import Stream
-from pdcl.training.batches import batches
 
 PAST, STEPS, BATCH, MEMORY, ROUNDS = 4, 480, 10, 500, 2
 BOUNDS = {"agem": 2.2, "der": 1.5, "derpp": 2.1, "gem": 12.0, "gss": 8.0, "xder": 4.0}

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 import pdcl
-from pdcl.memory.store import Memory
+from pdcl.lab.benchmarks.raw.archive import MissingData
+from pdcl.learning.loop import Position
+from pdcl.past.store import Memory
 from pdcl.records import checkpoint
 from pdcl.records.row_chain import RowChain
-from pdcl.streams.raw.archive import MissingData
-from pdcl.training.loop import Position
 
 
 def of_rows(count: int) -> None:
@@ -80,7 +80,7 @@ def main() -> None:
     checkpoint.write = timed
     try:
         with tempfile.TemporaryDirectory() as out:
-            result = pdcl.run(stream, method, out=Path(out))
+            result = pdcl.run(stream, method, preset="tuned", out=Path(out))
     except MissingData:
         print(f"the data of {stream} are not here, so nothing is measured: pdcl data fetch {stream}")
         return

@@ -25,12 +25,12 @@ import numpy as np
 import torch
 
 import pdcl
+from pdcl.learning.batches import batches
 from pdcl.lifelong.learner import Learner
 from pdcl.streams.data import TensorData
 from pdcl.streams.mapped import mapped_rows
 from pdcl.streams.readers import AHEAD
 from pdcl.streams.task import Task
-from pdcl.training.batches import batches
 
 SHAPE = (3, 64, 64)
 BATCH = 32

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import pdcl
-from pdcl.learners.catalog import method
+from pdcl.methods.catalog import method
 
 TASKS, EARLY = 300, 10
 GIGABYTE = 10**9

@@ -30,6 +30,8 @@ from pathlib import Path
 import torch
 
 import pdcl
+from pdcl.learning.batches import batches
+from pdcl.learning.evaluation import evaluate
 from pdcl.lifelong.learner import Learner
 from pdcl.records import group, scan
 from pdcl.records.checkpoint import APART
@@ -37,8 +39,6 @@ from pdcl.storage.serialize import as_parts
 from pdcl.storage.vault import Vault
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Spec, Task
-from pdcl.training.batches import batches
-from pdcl.training.evaluation import evaluate
 from scan import fill
 
 TASKS, MORE_TASKS = (5, 20, 100), (300, 1000)
@@ -144,7 +144,7 @@ def slope(sizes: tuple[int, ...], times: list[float]) -> float:
 def draw(path: str, of_tasks: dict[int, dict[str, float]], of_stored: dict[int, dict[str, float]]) -> None:
     from matplotlib.figure import Figure
 
-    from pdcl.reports.figures.style import look
+    from pdcl.lab.figures.style import look
 
     figure = Figure(figsize=(8.4, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)

@@ -21,8 +21,8 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
+from pdcl.learning.optimizers import make_optimizer
 from pdcl.networks import build, cnn, eval_mode, resnet
-from pdcl.training.optimizers import make_optimizer
 
 ROUNDS = 30
 BOUNDS = {"a": 0.9, "b": 0.6, "c": 0.9, "d": 0.9, "e": 0.8}

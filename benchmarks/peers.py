@@ -81,9 +81,9 @@ def by_hand(tasks: list[Part], tests: list[Part]) -> Found:
 
 def ours(method: str, tasks: list[Part], tests: list[Part]) -> Found:
     import pdcl
-    from pdcl.learners.catalog import method as found
+    from pdcl.learning import loop
+    from pdcl.methods.catalog import method as found
     from pdcl.streams.transform import Transform
-    from pdcl.training import loop
 
     parts = [(x, y, tx, ty) for (x, y), (tx, ty) in zip(tasks, tests, strict=True)]
     stream = pdcl.from_tasks(parts, name="mnist-tensors", transform=Transform())
@@ -187,8 +187,8 @@ def measured(python: str, name: str, folder: Path) -> dict[str, float]:
 def written(folder: Path, samples: int) -> None:
     """Split MNIST as float tensors, five tasks of two classes; and where torchvision looks for its files."""
     import pdcl
+    from pdcl.lab.benchmarks.raw.archive import locate
     from pdcl.streams.data import everything
-    from pdcl.streams.raw.archive import locate
 
     def part(data: Any, most: int) -> Part:
         x, y = data.fetch(everything(data)[:most])
@@ -213,7 +213,7 @@ def main() -> None:
     if asked.peer:
         peer(asked.peer, Path(asked.folder))
         return
-    from pdcl.streams.raw.archive import MissingData
+    from pdcl.lab.benchmarks.raw.archive import MissingData
 
     with tempfile.TemporaryDirectory() as folder:
         try:

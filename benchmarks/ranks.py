@@ -1,12 +1,10 @@
 """Data-parallel training: what a step costs with 1, 2 and 4 gloo ranks, and how much of it is waiting for others.
 
-    python benchmarks/ranks.py [--mnist] [--memory]
+    python benchmarks/ranks.py [--mnist]
 
 For each number of ranks, at the same global batch: milliseconds a step, and milliseconds that one all-reduce of the
 gradients and one of a dual step's slacks take. Ranks share this machine's cores, so steps get no faster here beyond
 their number. --mnist: accuracy after one online pass for three seeds, which ranks may change only by rounding.
---memory: instead, what each rank holds and a step takes where every rank holds all stored inputs and where ranks divide
-them, in turns.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import Any
 
 import torch
 
@@ -30,34 +27,29 @@ from pdcl.ranks import Ranks, joined
 WORLDS = (1, 2, 4)
 BATCH, STEPS = 128, 150
 REPEATS = 200
-STORED, TURNS = 19_000, 3
-# One GB is more than the inputs of all stored samples, 12 MB more than those of half of them.
-PLACES = {"all": "1GB", "a part": "12MB"}
 
 
-def learned(**options: Any) -> tuple[pdcl.PDCL, float, int]:
-    """A learner, the milliseconds of one of its steps, and the bytes of stored inputs that this rank had allocated."""
-    learner = pdcl.PDCL("mlp:256-256", tolerance=0.2, dual_steps=20, lr=0.01, optimizer="sgd", **options)
+def learned() -> tuple[pdcl.PDCL, float]:
+    """A learner, and the milliseconds of one of its steps."""
+    learner = pdcl.PDCL("mlp:256-256", memory=500, tolerance=0.2, dual_steps=20, lr=0.01, optimizer="sgd")
     stream = pdcl.stream("synthetic", tasks=2, dim=256, size=BATCH * STEPS)
     seconds: list[float] = []
-    last, held = time.perf_counter(), 0
+    last = time.perf_counter()
 
     def hear(event: object) -> None:
-        nonlocal last, held
+        nonlocal last
         if type(event).__name__ == "Stepped":
             seconds.append(time.perf_counter() - last)
             last = time.perf_counter()
-        if type(event).__name__ == "TaskEnded" and learner.store is not None:
-            held = learner.store.columns["x"].nbytes
 
     pdcl.run(stream, learner, epochs=1, batch=BATCH, listeners=[hear])
-    return learner, 1000 * statistics.median(seconds) / max(1, STEPS // 50), held
+    return learner, 1000 * statistics.median(seconds) / max(1, STEPS // 50)
 
 
 def measured(mnist: bool) -> dict[str, float]:
     torch.set_num_threads(1)
     with joined() as ranks:
-        learner, step, _ = learned(memory=500)
+        learner, step = learned()
         gradients = torch.zeros(sum(p.numel() for p in learner.model.parameters()))
         found = {
             "step": step,
@@ -67,28 +59,6 @@ def measured(mnist: bool) -> dict[str, float]:
         if mnist:
             found |= {f"seed {seed}": accuracy(seed) for seed in range(3)}
         return found
-
-
-def divided(in_ram: str) -> dict[str, float]:
-    """A step's milliseconds, and the most and the fewest bytes of inputs on any rank."""
-    torch.set_num_threads(1)
-    with joined() as ranks:
-        _, step, held = learned(memory=STORED, memory_in_ram=in_ram)
-        return {"step": step, "most": ranks.largest(held), "fewest": -ranks.largest(-held)}
-
-
-def compare_places() -> None:
-    for world in WORLDS[1:]:
-        turns = [{name: group(world, ["--in-ram", most]) for name, most in PLACES.items()} for _ in range(TURNS)]
-        for name in PLACES:
-            own = turns[-1][name]
-            steps = sorted(turn[name]["step"] for turn in turns)
-            print(
-                f"{world} ranks that hold {name}: {own['fewest'] / 1e6:.2f} to {own['most'] / 1e6:.2f} MB a rank, "
-                f"step {statistics.median(steps):.2f} ms ({steps[0]:.2f} to {steps[-1]:.2f})"
-            )
-        ratios = sorted(turn["a part"]["step"] / turn["all"]["step"] for turn in turns)
-        print(f"{world} ranks: a step with a part takes {statistics.median(ratios):.2f} times one with all")
 
 
 def reduction(ranks: Ranks, value: torch.Tensor) -> float:
@@ -101,7 +71,7 @@ def reduction(ranks: Ranks, value: torch.Tensor) -> float:
 
 def accuracy(seed: int) -> float:
     stream = pdcl.stream("mnist", per_class=600)
-    return pdcl.run(stream, "pdcl", memory=200, seed=seed, epochs=1, batch=16).mean_accuracy
+    return pdcl.run(stream, "pdcl", preset="tuned", memory=200, seed=seed, epochs=1, batch=16).mean_accuracy
 
 
 def group(world: int, words: list[str]) -> dict[str, float]:
@@ -125,14 +95,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--mnist", action="store_true")
-    parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--in-ram", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.rank:
-        print(json.dumps(divided(asked.in_ram) if asked.in_ram else measured(asked.mnist)))
-        return
-    if asked.memory:
-        compare_places()
+        print(json.dumps(measured(asked.mnist)))
         return
     for world in WORLDS:
         found = group(world, ["--mnist"] if asked.mnist else [])

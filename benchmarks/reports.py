@@ -91,7 +91,7 @@ def opened(address: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        made = pdcl.run("digits", "pdcl", memory=100, seed=0, out=Path(name) / "one").path
+        made = pdcl.run("digits", "pdcl", preset="tuned", memory=100, seed=0, out=Path(name) / "one").path
         assert made is not None
         report(made, Path(name))
         if BROWSER is None:

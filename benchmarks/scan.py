@@ -26,7 +26,7 @@ def fill(out: Path, runs: int) -> None:
     for number in range(runs):
         method, seed = f"method{number // 50}", number % 50
         config = {
-            "stream": "fake", "stream_options": {}, "method": method, "preset": "default", "memory": 500, "seed": seed,
+            "stream": "fake", "stream_options": {}, "method": method, "preset": "tuned", "memory": 500, "seed": seed,
             "options": options, "versions": {"pdcl": "0"}, "data": {"train": "0" * 64},
         }  # fmt: skip
         record = Record.create(out, run_name("fake", method, 500, seed), config)

@@ -22,10 +22,10 @@ from torch import nn
 
 import pdcl
 from _turns import TURN, images, ratio, turns
-from pdcl.learners.catalog import method
+from pdcl.learning.batches import batches
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import method
 from pdcl.streams.task import Stream, Task
-from pdcl.training.batches import batches
 
 STEPS = 1200
 BATCH = 10
@@ -88,7 +88,7 @@ def main() -> None:
     last = replace(task, index=200)
 
     def pdcl_on(past: Stream, now: Task, memory: int) -> Callable[[], Iterator[float]]:
-        paper = {"tolerance": 0.05, "base": 0.0, "constrain": "loss", "guard": 0, "witness": 0}
+        paper = {"tolerance": 0.05, "base": 0.0, "drift": 0.0, "guard": 0, "witness": 0}
         return lambda: turns(learner_with_a_past("pdcl", past, memory=memory, **paper), now, BATCH)
 
     def usual() -> Iterator[float]:

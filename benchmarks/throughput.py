@@ -3,7 +3,7 @@
     python benchmarks/throughput.py [ROUNDS]
 
 (a) `er` and (b) `pdcl` in a process that is up: images per CPU second, evaluation after every task included
-(c) `pdcl run mnist er --memory 500` from start to end against the loop as a script of its own     at most 1.5
+(c) `pdcl run mnist er --preset tuned --memory 500`, start to end, against a script of its own      at most 1.5
 
 Each ratio is the median over rounds in which both sides run one after the other, so that a busy machine slows both.
 """
@@ -26,7 +26,10 @@ from torch import Tensor, nn
 
 BATCH, REPLAY, MEMORY, TASKS = 10, 10, 500, 5
 BOUND = 1.5
-OPTIONS = {"network": "mlp:100-100", "optimizer": "sgd", "lr": 0.1, "batch": BATCH, "replay": REPLAY, "epochs": 1}
+OPTIONS = {
+    "preset": "tuned", "network": "mlp:100-100", "optimizer": "sgd", "lr": 0.1, "batch": BATCH, "replay": REPLAY,
+    "epochs": 1,
+}  # fmt: skip
 Sides = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
@@ -88,12 +91,13 @@ def child_seconds(words: list[str]) -> float:
 def whole_run() -> float:
     with tempfile.TemporaryDirectory() as out:
         code = "import sys; from pdcl.cli import main; sys.exit(main())"
-        return child_seconds([sys.executable, "-c", code, "run", "mnist", "er", "--memory", str(MEMORY), "--out", out])
+        words = ["run", "mnist", "er", "--preset", "tuned", "--memory", str(MEMORY), "--out", out]
+        return child_seconds([sys.executable, "-c", code, *words])
 
 
 def main(rounds: int) -> None:
     import pdcl
-    from pdcl.streams.raw.archive import MissingData, locate
+    from pdcl.lab.benchmarks.raw.archive import MissingData, locate
 
     try:
         paths = locate("mnist").paths
@@ -122,7 +126,7 @@ def report(times: dict[str, list[float]], images: int) -> None:
     whole = ratio(times["pdcl run"], times["script"])
     missed = "" if whole <= BOUND else "  MISSED"
     took = statistics.median(times["pdcl run"])
-    print(f"pdcl run mnist er --memory 500: {took:.1f} s CPU, {whole:.2f} × the script (at most {BOUND}){missed}")
+    print(f"pdcl run mnist er --preset tuned: {took:.1f} s CPU, {whole:.2f} × the script (at most {BOUND}){missed}")
 
 
 def ratio(above: list[float], below: list[float]) -> float:

@@ -9,14 +9,14 @@ import re
 from dataclasses import MISSING, fields
 from typing import Any
 
+from pdcl.algorithm.rules import HOMES, rule, rule_names
 from pdcl.cli.form import NOT_OFFERED, explained
 from pdcl.cli.run import Running
-from pdcl.duality.rules import HOMES, rule, rule_names
-from pdcl.learners.catalog import method, methods
-from pdcl.learners.pdcl import PDCL
-from pdcl.learners.plain import Finetune
-from pdcl.learners.replay import ER
-from pdcl.training.schedule import Schedule
+from pdcl.lab.methods.er import ER
+from pdcl.learning.schedule import Schedule
+from pdcl.methods.catalog import method, methods
+from pdcl.methods.pdcl import PDCL
+from pdcl.methods.plain import Finetune
 
 DEFAULTS = "[defaults](results/promise.md#with-defaults-and-nothing-else)"
 LIMITS = "[limits kept](results/promise.md#limits-kept)"
@@ -35,10 +35,9 @@ EVIDENCE = {
     "level": MNIST,
     "dual": LIMITS,
     "estimator": NONE,
-    "slack": "[speed](results/speed.md)",
     "partition": f"{LIMITS}, {MNIST}",
     "selection": MNIST,
-    "constrain": "[baselines](results/baselines.md)",
+    "lever": NONE,
     "dual_steps": PRICES,
     "primal_steps": NONE,
     "start": PRINTED,
@@ -58,7 +57,6 @@ EVIDENCE = {
     "rescore": NONE,
     "drift": f"{DEFAULTS}, {PRICES}",
     "soften": f"{DEFAULTS}, {PRICES}",
-    "drift_tolerance": NONE,
 }
 STATED = {
     "without a limit": None, "for rises (+2pt)": "+2pt", "for error rates (5%)": "5%", "for losses (0.05)": 0.05,
@@ -66,22 +64,22 @@ STATED = {
 KINDS = {
     "dual": "How duals answer slacks",
     "estimator": "Which stored samples a step replays, and with what weights",
-    "slack": "Where slacks are measured",
     "partition": "How memory is divided among tasks",
     "selection": "Which samples memory keeps",
-    "constrain": "What is held to a tolerance",
+    "lever": "What else acts after each dual step; there is none until you [add one](extending.md#a-lever)",
 }
 HEAD = """# Every option
 
-Each is an argument of `pdcl.run` and of the learner, a flag of `pdcl run` (`--dual-lr`), and a key in studies. A
-stream's preset may set another default: `pdcl run STREAM METHOD --help` shows the values that hold there.
+Each is an argument of `pdcl.run` and of the learner, a flag of `pdcl run` (`--dual-lr`), and a key in studies. The
+defaults are the same on every stream, and batch and epochs go by its size: that is `auto`. Another [preset](presets.md)
+is asked for by name; `pdcl run STREAM METHOD --preset NAME --help` shows the values that hold there.
 
 This page is the output of `python docs/options.py`, and a test compares the two.
 """
 
 
-TRAINED = """Arguments of `pdcl.run`, of `learn` and of `pdcl update`. If you state neither, `learn` and streams without
-a preset go by the size of the task: batches of 10 (32 from 2,000 samples on), and passes for about 600 steps, from
+TRAINED = """Arguments of `pdcl.run`, of `learn` and of `pdcl update`. If you state neither and name no
+preset, they go by the size of the task: batches of 10 (32 from 2,000 samples on), and passes for about 600 steps, from
 1 to 20.
 
 """
@@ -147,8 +145,8 @@ def _rules() -> str:
     parts = ['Written with their settings: `partition="affine:alpha=.3"`. To add one: [rules](rules.md).']
     for kind in HOMES:
         rows = [_rule(kind, name) for name in rule_names(kind)]
-        table = ["| name | settings | rule |", "|---|---|---|", *rows]
-        parts.append("\n".join([f"### {kind}\n", f"{KINDS[kind]}.\n", *table]))
+        table = ["", "| name | settings | rule |", "|---|---|---|", *rows] if rows else []
+        parts.append("\n".join([f"### {kind}\n", f"{KINDS[kind]}.", *table]))
     return "\n\n".join(parts)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pdcl
-from pdcl.reports.figures.style import figure, look, save
+from pdcl.lab.figures.style import figure, look, save
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "examples"))

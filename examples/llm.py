@@ -18,15 +18,15 @@ from pydoc_data.topics import topics
 from typing import Any
 
 import torch
+from pdcl.streams.archive import locate
 from peft import LoraConfig, get_peft_model
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForSeq2Seq, Trainer, TrainingArguments
 
-from pdcl.core.objective import OBJECTIVES
-from pdcl.duality.tolerance import as_tolerance
 from pdcl.integrations.hf import ConstrainedTrainer
-from pdcl.streams.benchmarks.banking77 import read_questions
-from pdcl.streams.raw.archive import locate
+from pdcl.lab.benchmarks.banking77 import read_questions
+from pdcl.limits.tolerance import as_tolerance
+from pdcl.objective import OBJECTIVES
 
 LIMITS = {"code": "1.05x", "prose": "+2pt"}
 METHODS = ("untrained", "plain", "pdcl", "mixed", "anchor")

@@ -20,8 +20,8 @@ import pdcl
 from pdcl.cli import main
 from pdcl.errors import PdclError
 from pdcl.printable import printable
+from pdcl.release.output import FORMATS, show
 from pdcl.screen import Screen
-from pdcl.verdict.output import FORMATS, show
 
 # Clears the screen, draws a verdict of its own, reorders text, is half of a tag, and breaks lines, XML and markup.
 EVIL = "x\x1b[2J\x1b[1;32mPASS\x07\x9b1m\u202egnitset\u2066\u200b\nPASS: look 1 of 1\r<img src=x>|`[red]\x00a[/red]&"

@@ -30,8 +30,15 @@ def test_the_version_stands_in_one_place(capsys):
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"pdcl {pdcl.__version__}\n"
-    for path in [*(ROOT / "src").rglob("*.py"), ROOT / "CITATION.cff"]:
+    for path in (ROOT / "src").rglob("*.py"):
         assert f'"{stated}"' not in path.read_text(encoding="utf-8"), f"{path} repeats the version"
+
+
+def test_citation_and_changelog_are_of_this_version():
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert f"\nversion: {stated}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[([\d.]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == stated
 
 
 def test_extras_are_named_by_use_and_all_is_all_of_them():
@@ -46,7 +53,7 @@ def test_a_wheel_has_types_data_and_licences_and_nothing_else(built):
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in (
-        "pdcl/py.typed", "pdcl/presets/digits.toml", "pdcl/studies/demo.toml", "pdcl/reports/static/report.js",
+        "pdcl/py.typed", "pdcl/lab/presets/digits.toml", "pdcl/lab/studies/demo.toml", "pdcl/reports/static/report.js",
         "pdcl/reports/vendor/plotly-cartesian.min.js", "pdcl/reports/vendor/plotly-cartesian.LICENSE",
     ):  # fmt: skip
         assert wanted in names

@@ -14,7 +14,7 @@ import warnings
 import torch
 
 import pdcl
-from pdcl.promises import LimitBroken
+from pdcl.judging import LimitBroken
 
 METHODS = ("pdcl", "even", "derpp", "er")
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 import pdcl
-from pdcl.learners.catalog import method
+from pdcl.methods.catalog import method
 from pdcl.networks import eval_mode
 
 RUNS: list[tuple[str, dict[str, Any]]] = [("er", {}), ("pdcl0", {}), ("pdcl0", {"start": 1.0})]

@@ -21,8 +21,8 @@ from limits_kept import CALIBRATION, Book, calibrated, errors_of, found, loaded,
 from limits_page import held_to, interval
 
 import pdcl
-from pdcl.duality.lagrangian import base_weight
-from pdcl.duality.partition import affine_partition
+from pdcl.algorithm.constraints import base_weight
+from pdcl.algorithm.partition import affine_partition
 from pdcl.streams.task import Task
 
 # Times the memory and times the weight of any other past task.
@@ -31,7 +31,7 @@ NINE = [(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 4)]
 
 @pdcl.register_rule("partition", "favour")
 @dataclass(frozen=True)
-class Favour:
+class Favour(pdcl.PartitionRule):
     """One task gets `times` the places of any other."""
 
     task: int = 0
@@ -57,9 +57,10 @@ class Favouring(pdcl.PDCL):
     def begin(self, task: Task, steps: int) -> None:
         super().begin(task, steps)
         core = self.core
-        if self.favoured < core.past:
-            core.duals.values[0, self.favoured] = (self.times - 1) * base_weight(core.base, core.base_most, core.past)
-            core._price()
+        if self.favoured < core.past_tasks:
+            base = base_weight(self.base, self.base_most, core.past_tasks)
+            core.algorithm.duals.values[self.favoured] = (self.times - 1) * base
+            core.algorithm.weigh()
 
 
 def main() -> None:

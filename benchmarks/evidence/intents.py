@@ -22,8 +22,8 @@ from typing import Any
 import torch
 
 import pdcl
-from pdcl.learners.catalog import method
-from pdcl.promises import LimitBroken
+from pdcl.judging import LimitBroken
+from pdcl.methods.catalog import method
 
 FEATURES = ("hashed", "minilm")
 MEMORY = 770
@@ -79,7 +79,7 @@ class Results:
         if limits is not None:
             said = [f"{100 * limit:.2f}%" for limit in limits]
             options["tolerance"] = {task.name: each for task, each in zip(stream.tasks, said, strict=True)}
-        return pdcl.run(stream, name, seed=seed, **options)
+        return pdcl.run(stream, name, preset="tuned", seed=seed, **options)
 
     def references(self, features: str) -> list[float]:
         """r_k of every task."""

@@ -27,10 +27,10 @@ from intents import Results, scenarios, table
 from torch import Tensor, nn
 
 import pdcl
-from pdcl.promises import LimitBroken
-from pdcl.streams.benchmarks.banking77 import read_questions
-from pdcl.streams.raw.archive import locate
-from pdcl.streams.raw.text_features import encoder
+from pdcl.judging import LimitBroken
+from pdcl.lab.benchmarks.banking77 import read_questions
+from pdcl.lab.benchmarks.raw.archive import locate
+from pdcl.lab.benchmarks.raw.text_features import encoder
 from pdcl.streams.transform import Transform
 
 KIND = "tuned"

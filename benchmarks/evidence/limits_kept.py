@@ -25,10 +25,10 @@ from typing import Any
 import torch
 
 import pdcl
-from pdcl.learners.catalog import method as known_method
-from pdcl.promises import LimitBroken
+from pdcl.judging import LimitBroken
+from pdcl.learning.placement import keep_freed_memory
+from pdcl.methods.catalog import method as known_method
 from pdcl.running.plugins import load_file
-from pdcl.training.placement import keep_freed_memory
 
 # name: stream, its options, memory, options of every method. Pixels of digits and mnist are taken as vectors: the
 # network that `auto` has for those costs a fifth of the one for images, which pays for more seeds.

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.stats import binom
 
-from pdcl.promises.bounds import rate_above
-from pdcl.promises.paired import change_above
+from pdcl.judging.bounds import rate_above
+from pdcl.judging.paired import change_above
 
 LIMIT, POWER = 0.02, 0.8
 

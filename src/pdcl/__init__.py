@@ -10,21 +10,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pdcl.core.lagrangian import Lagrangian as Lagrangian
-    from pdcl.core.objective import Objective as Objective
-    from pdcl.core.primal_dual import PrimalDual as PrimalDual
-    from pdcl.duality.rules import register_rule as register_rule
-    from pdcl.duality.tolerance import Fixed as Fixed
-    from pdcl.duality.tolerance import PerTask as PerTask
-    from pdcl.duality.tolerance import Relative as Relative
-    from pdcl.duality.tolerance import Rise as Rise
+    from pdcl.algorithm.draws import Estimator as Estimator
+    from pdcl.algorithm.dual_rules import DualRule as DualRule
+    from pdcl.algorithm.lagrangian import Lagrangian as Lagrangian
+    from pdcl.algorithm.levers import Lever as Lever
+    from pdcl.algorithm.partition_rules import PartitionRule as PartitionRule
+    from pdcl.algorithm.rules import register_rule as register_rule
+    from pdcl.algorithm.selection_rules import SelectionRule as SelectionRule
     from pdcl.errors import LearningWarning as LearningWarning
     from pdcl.errors import LimitBroken as LimitBroken
-    from pdcl.learners.catalog import register as register
-    from pdcl.learners.pdcl import PDCL as PDCL
+    from pdcl.judging.table import Promises as Promises
+    from pdcl.learning.batches import Batch as Batch
+    from pdcl.learning.learner import Step as Step
+    from pdcl.learning.primal_dual import PrimalDual as PrimalDual
     from pdcl.lifelong.learner import Learner as Learner
-    from pdcl.promises.table import Promises as Promises
+    from pdcl.limits.tolerance import Fixed as Fixed
+    from pdcl.limits.tolerance import PerTask as PerTask
+    from pdcl.limits.tolerance import Relative as Relative
+    from pdcl.limits.tolerance import Rise as Rise
+    from pdcl.methods.catalog import register as register
+    from pdcl.methods.pdcl import PDCL as PDCL
+    from pdcl.objective import Objective as Objective
     from pdcl.ragged import Ragged as Ragged
+    from pdcl.release.forgetting import forget as forget
+    from pdcl.release.gate import gate as gate
+    from pdcl.release.prices import prices as prices
+    from pdcl.release.rolling_back import rollback as rollback
+    from pdcl.release.sample_prices import prices_by_sample as prices_by_sample
+    from pdcl.release.updating import update as update
     from pdcl.running.by_name import learner as learner
     from pdcl.running.load import load as load
     from pdcl.running.result import Result as Result
@@ -35,49 +48,46 @@ if TYPE_CHECKING:
     from pdcl.streams.iterated import Iterated as Iterated
     from pdcl.streams.task import Stream as Stream
     from pdcl.streams.task_list import from_tasks as from_tasks
-    from pdcl.training.batches import Batch as Batch
-    from pdcl.training.learner import Step as Step
-    from pdcl.verdict.forgetting import forget as forget
-    from pdcl.verdict.gate import gate as gate
-    from pdcl.verdict.prices import prices as prices
-    from pdcl.verdict.rolling_back import rollback as rollback
-    from pdcl.verdict.sample_prices import prices_by_sample as prices_by_sample
-    from pdcl.verdict.updating import update as update
 
 _HOMES = {
-    "Batch": "training.batches",
-    "Fixed": "duality.tolerance",
+    "Batch": "learning.batches",
+    "DualRule": "algorithm.dual_rules",
+    "Estimator": "algorithm.draws",
+    "Fixed": "limits.tolerance",
     "Iterated": "streams.iterated",
-    "Lagrangian": "core.lagrangian",
+    "Lagrangian": "algorithm.lagrangian",
     "Learner": "lifelong.learner",
     "LearningWarning": "errors",
+    "Lever": "algorithm.levers",
     "LimitBroken": "errors",
-    "Objective": "core.objective",
-    "PDCL": "learners.pdcl",
-    "PerTask": "duality.tolerance",
-    "PrimalDual": "core.primal_dual",
-    "Promises": "promises.table",
+    "Objective": "objective",
+    "PDCL": "methods.pdcl",
+    "PartitionRule": "algorithm.partition_rules",
+    "PerTask": "limits.tolerance",
+    "PrimalDual": "learning.primal_dual",
+    "Promises": "judging.table",
     "Ragged": "ragged",
-    "Relative": "duality.tolerance",
-    "Rise": "duality.tolerance",
+    "Relative": "limits.tolerance",
+    "Rise": "limits.tolerance",
     "Result": "running.result",
-    "Step": "training.learner",
+    "SelectionRule": "algorithm.selection_rules",
+    "Step": "learning.learner",
     "Stream": "streams.task",
-    "forget": "verdict.forgetting",
+    "forget": "release.forgetting",
     "from_tasks": "streams.task_list",
-    "gate": "verdict.gate",
-    "prices": "verdict.prices",
-    "prices_by_sample": "verdict.sample_prices",
+    "gate": "release.gate",
+    "prices": "release.prices",
+    "prices_by_sample": "release.sample_prices",
     "learner": "running.by_name",
     "load": "running.load",
-    "register": "learners.catalog",
-    "register_rule": "duality.rules",
+    "register": "methods.catalog",
+    "register_rule": "algorithm.rules",
     "register_stream": "streams.catalog",
-    "rollback": "verdict.rolling_back",
+    "rollback": "release.rolling_back",
     "run": "running.run",
     "split": "streams.class_split",
     "stream": "streams.catalog:load",
-    "update": "verdict.updating",
+    "update": "release.updating",
 }
 
 __all__ = sorted(_HOMES)

@@ -64,10 +64,6 @@ class RanksDisagree(PdclError):
     """Processes of one data-parallel training hold different states."""
 
 
-class OnAnotherRank(PdclError):
-    """A stored input was asked for where it isn't: the ranks of a training divide them."""
-
-
 class Interrupted(PdclError):
     """A signal asked the run to stop; its state is saved. `code` is what a shell expects of such a process."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import torch
@@ -26,10 +26,11 @@ class Ranks:
 
     rank: int = 0
     world: int = 1
+    alone: bool = field(init=False)
 
-    @property
-    def alone(self) -> bool:
-        return self.world == 1
+    def __post_init__(self) -> None:
+        # A plain attribute: every step asks for it several times.
+        object.__setattr__(self, "alone", self.world == 1)
 
     @property
     def first(self) -> bool:
@@ -64,25 +65,23 @@ class Ranks:
     def largest(self, number: int) -> int:
         return number if self.alone else int(self._reduced(torch.tensor(number), dist.ReduceOp.MAX))
 
-    def whole(self, values: Tensor, total: int, mine: Tensor | None = None) -> Tensor:
-        """All `total` values along the last dimension, of which this rank has its `part`, or those of the mask."""
+    def whole(self, values: Tensor, total: int) -> Tensor:
+        """All `total` values along the last dimension, of which this rank has its `part`."""
         if self.alone:
             return values
         found = values.new_zeros(*values.shape[:-1], total)
-        found[..., self.part(total) if mine is None else mine] = values
+        found[..., self.part(total)] = values
         return self.sum(found)
 
-    def spread(self, read: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-        """`read` maps slots and their owners to values along the last dimension: each rank reads its part, all get all
-        values."""
+    def spread(self, look: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        """`look` maps numbers of samples to a row each: every rank looks at its part, all get all rows."""
         if self.alone:
-            return read
+            return look
 
-        def shared(slots: Tensor, owners: Tensor) -> Tensor:
-            if len(slots) < self.world:
-                return read(slots, owners)
-            mine = self.part(len(slots))
-            return self.whole(read(slots[mine], owners[mine]), len(slots))
+        def shared(numbers: Tensor) -> Tensor:
+            if len(numbers) < self.world:
+                return look(numbers)
+            return self.whole(look(numbers[self.part(len(numbers))]).T, len(numbers)).T
 
         return shared
 
@@ -109,22 +108,6 @@ class Ranks:
                 "and resume from the last checkpoint"
             )
 
-    def told(self, numbers: Tensor) -> Tensor:
-        """What rank 0 calls this with; other ranks say with theirs what comes, by shape and dtype."""
-        found = _sendable(numbers.detach().clone())
-        dist.broadcast(found, 0)
-        return found.to(numbers.device)
-
-    def give(self, rows: Tensor) -> None:
-        """Send rows to rank 0, which must `take` them."""
-        dist.send(_sendable(_as_bytes(rows)), 0)
-
-    def take(self, rank: int, like: Tensor) -> Tensor:
-        """The rows that `rank` gives to this one: as many as `like` has, to the bit."""
-        found = _sendable(_as_bytes(like).clone())
-        dist.recv(found, rank)
-        return found.to(like.device).view(like.dtype).view(like.shape)
-
     def _reduced(self, value: Tensor, operation: dist.ReduceOp.RedOpType) -> Tensor:
         found = _sendable(value.detach().clone())
         dist.all_reduce(found, operation)
@@ -134,11 +117,6 @@ class Ranks:
 def _sendable(value: Tensor) -> Tensor:
     """The value where the ranks' backend can send it."""
     return value.cuda() if dist.get_backend() == "nccl" else value
-
-
-def _as_bytes(rows: Tensor) -> Tensor:
-    """As bytes: not every backend knows every dtype."""
-    return rows.detach().contiguous().flatten().view(torch.uint8)
 
 
 ALONE = Ranks()

@@ -19,6 +19,8 @@ import numpy as np
 import torch
 
 from pdcl.errors import UsageError
+from pdcl.learning.loop import Loop, keep_nothing
+from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.learner import Learner
 from pdcl.storage.serialize import as_parts, from_parts, same
 from pdcl.streams.checks import check_stream
@@ -26,8 +28,6 @@ from pdcl.streams.data import everything
 from pdcl.streams.encoding import leaf_parts
 from pdcl.streams.task import Stream
 from pdcl.streams.task_list import from_tasks
-from pdcl.training.loop import Loop, keep_nothing
-from pdcl.training.schedule import Schedule
 from pdcl.trees import Tree, flatten, take
 
 SCHEDULE = Schedule(epochs=2, batch=8)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pdcl.cli import main
-from pdcl.streams.raw import archive
-from pdcl.streams.raw.sources import SOURCES
+from pdcl.lab.benchmarks.raw import archive
+from pdcl.lab.benchmarks.raw.sources import SOURCES
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from pdcl.cli.display import Display, picture
 from pdcl.cli.progress import Progress
-from pdcl.training.events import (
+from pdcl.learning.events import (
     DualsMoved,
     Evaluated,
     Event,

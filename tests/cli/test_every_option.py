@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from pdcl.algorithm.rules import HOMES, rule_names
 from pdcl.cli import main
 from pdcl.cli.form import AS_TEXT, NOT_OFFERED
-from pdcl.duality.rules import HOMES, rule_names
 from pdcl.errors import PdclError
-from pdcl.learners.catalog import method, methods
-from pdcl.learners.pdcl import PDCL
-from pdcl.learners.rule_options import SHORT
+from pdcl.learning.schedule import Schedule
+from pdcl.methods.catalog import method, methods
+from pdcl.methods.pdcl import PDCL
+from pdcl.methods.rule_options import SHORT
 from pdcl.running import run
 from pdcl.streams import catalog
-from pdcl.training.schedule import Schedule
 
 NUMBERS: dict[Any, Any] = {int: 9, float: 0.7}
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from pdcl.cli.form import NOT_OFFERED, explained
-from pdcl.learners.catalog import methods
+from pdcl.methods.catalog import methods
 
 
 @pytest.mark.parametrize("name", methods())
@@ -19,7 +19,7 @@ def test_every_option_of_a_method_has_its_whole_help(name):
             text = helps[each.name]
             assert text.count("(") == text.count(")"), f"{name} --{each.name}: {text}"
             assert not text.endswith((",", ";", " on", " a", " from", " multiple")), f"{name} --{each.name}: {text}"
-    assert "guard" not in helps or helps["guard"].endswith("for all tasks together)")
+    assert "witness" not in helps or helps["witness"].endswith("while that is five a task)")
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():

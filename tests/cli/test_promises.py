@@ -15,9 +15,10 @@ import pdcl
 from pdcl.cli import main
 from pdcl.cli.display import Display
 from pdcl.errors import UsageError
-from pdcl.promises import Limit, Promises, Question, judge
-from pdcl.studies.parsing import parse
-from pdcl.training.events import Evaluated, PromisesJudged, RunBegan, TaskBegan
+from pdcl.judging import Promises, Question, judge
+from pdcl.lab.studies.parsing import parse
+from pdcl.learning.events import Evaluated, PromisesJudged, RunBegan, TaskBegan
+from pdcl.limits.limit import Limit
 
 QUICK = ("--memory", "200", "--epochs", "1")
 

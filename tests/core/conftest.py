@@ -10,18 +10,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pdcl.core.objective import OBJECTIVES, Objective, no_error_rate
-from pdcl.core.primal_dual import PrimalDual
-from pdcl.learners.pdcl import PDCL
+from pdcl.learning.loop import Loop
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.learning.schedule import Schedule
+from pdcl.methods.pdcl import PDCL
+from pdcl.objective import OBJECTIVES, Objective, no_error_rate
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Spec, Stream, Task
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 # The paper's problem, step by step: the whole memory is replayed, a dual step follows every primal step.
 LITERAL: dict[str, Any] = {
     "estimator": "whole", "normalise": False, "primal_steps": 1, "partition": "uniform", "base": 0.0,
-    "constrain": "loss", "guard": 0, "witness": 0,
+    "drift": 0.0, "guard": 0, "witness": 0,
 }  # fmt: skip
 PLAIN = {"optimizer": "sgd", "keep_optimizer": False, "replay": 10}
 Samples = tuple[Any, Any]
@@ -106,17 +106,17 @@ class Problem:
         thetas, duals = [], []
         for _ in range(self.steps):
             drawn = core.draw(10)
-            seen = x if drawn is None else torch.cat([x, core.memory.read("x", drawn.slots)])
+            seen = x if drawn is None else torch.cat([x, core.past.inputs(drawn.slots)])
             terms = core.terms(model(seen), y, drawn)
             weights = core.weights(len(x), drawn)
             optimiser.zero_grad()
             terms.backward(torch.full_like(terms, 1 / len(terms)) if weights is None else weights)
             optimiser.step()
-            core.observe(index, terms.detach(), len(x), drawn)
+            core.observe(index, terms.detach(), len(x))
             if core.due():
                 core.measure(forward)
             thetas.append(flat(model))
-            duals.append(core.duals.values[:, order].flatten())
+            duals.append(core.algorithm.duals.values[order])
         return Solved(torch.stack(thetas), torch.stack(duals), core)
 
     def prepared(self, **options: Any) -> tuple[PDCL, Stream]:
@@ -138,7 +138,7 @@ class Problem:
 
         def note(loop: Loop) -> None:
             thetas.append(flat(learner.model))
-            duals.append(learner.core.duals.values[:, order].flatten())
+            duals.append(learner.core.algorithm.duals.values[order])
 
         batch = len(stream.tasks[-1].data)
         Loop(learner, stream, Schedule(self.steps, batch), listener or (lambda event: None), note).learn(
@@ -152,7 +152,7 @@ class Problem:
 
 def in_order(core: PrimalDual) -> Tensor:
     """The constraints in the order in which the problem names them: memory keeps samples in any."""
-    return core.memory["id"].argsort() if core.level == "sample" else torch.arange(len(core.tolerances))
+    return core.memory["id"].argsort() if core.choices.level == "sample" else torch.arange(len(core.tolerances))
 
 
 def flat(model: nn.Module) -> Tensor:

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.nn.functional import softplus
 
-from pdcl.core.objective import Objective, no_error_rate, squared_error
-from pdcl.duality.prices import sample_prices, value_bound
+from pdcl.algorithm.prices import sample_prices, value_bound
+from pdcl.objective import Objective, no_error_rate, squared_error
 
 DOUBLE = torch.float64
 RIDGE, WIDTH, SIZE = 0.1, 3, 8

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from pdcl.core.duals import Duals
-from pdcl.duality.dual_rules import Ascent
+from pdcl.algorithm.algorithm1 import Duals
+from pdcl.algorithm.dual_rules import Ascent, DualRule
 from pdcl.errors import Diverged
-from pdcl.training.events import DualsMoved
+from pdcl.learning.events import DualsMoved
 
 BOTH = pytest.mark.parametrize("by", ["core", "learner"])
 
@@ -47,7 +47,7 @@ def test_warm_duals_go_on_where_the_task_before_left_them(constant, level):
         learner, stream = made.prepared(warm=warm, level=level, selection=selection, memory=3)
         for _ in range(2):
             learner.begin(stream.tasks[1], 1)
-            learner.core.observe(torch.tensor([0]), torch.tensor([3.0]), 1, None)
+            learner.core.observe(torch.tensor([0]), torch.tensor([3.0]), 1)
             learner.core.measure(learner.evaluated)
             learner.core.end("new", stream.tasks[1].data, learner.evaluated, 9)
         ends[warm] = learner.final_duals()
@@ -55,21 +55,6 @@ def test_warm_duals_go_on_where_the_task_before_left_them(constant, level):
     first, second = (0.0, 0.3) if level == "task" else (1.0, 3.0)
     assert ends[True] == pytest.approx([first + 0.2, second + 0.3, 0.3])
     assert ends[False] == pytest.approx([0.1, 0.3, 0.3])
-
-
-def test_a_smoothed_slack_moves_by_its_share_to_the_new_one(constant):
-    """Slacks 1 then 3 with a = .3: s̄ = 1, then 1 + .3 · 2; η_d = .1."""
-    learner, stream = constant([[1.0]], [5.0], dual_lr=0.1).prepared(slack="ema")
-    plain, _ = constant([[1.0]], [5.0], dual_lr=0.1).prepared()
-    other, _ = constant([[1.0]], [5.0], dual_lr=0.1).prepared(slack="ema:smoothing=.5")
-    for each, expected in ((learner, [0.1, 0.26]), (plain, [0.1, 0.4]), (other, [0.1, 0.3])):
-        each.begin(stream.tasks[1], 2)
-        found = []
-        for loss in (0.0, 2.0):
-            each.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
-            each.core.measure(lambda x, loss=loss: torch.full((len(x), 1), loss))
-            found.append(each.core.duals.values.item())
-        assert found == pytest.approx(expected)
 
 
 def test_where_only_some_samples_are_measured_the_others_rest_and_these_go_farther(constant):
@@ -92,15 +77,9 @@ def test_a_task_is_measured_whole_however_few_samples_of_it_are_looked_at(consta
 def test_looks_are_spread_over_tasks_by_what_is_stored_of_each(constant):
     learner, stream = constant([[2.0] * 40, [3.0] * 20, [1.0]], [5.0]).prepared(slack_samples=12)
     learner.begin(stream.tasks[-1], 1)
-    gauge = learner.core.gauge
-    assert gauge.looked_at.tolist() == [8, 4, 1]
     seen = []
-    gauge.measure(
-        learner.core.duals.tolerances, learner.core.tolerances, lambda slots, _: seen.append(slots) or torch.ones(1, 13)
-    )
+    learner.core.algorithm.measure(lambda slots: seen.append(slots) or torch.ones(len(slots), 2))
     assert learner.core.task_of[seen[0]].tolist() == [0] * 8 + [1] * 4 + [2]
-    learner.begin(stream.tasks[-1], 1)
-    assert not learner.core.gauge.whole
 
 
 def test_few_looks_at_a_task_are_smoothed_in_proportion(constant):
@@ -108,34 +87,16 @@ def test_few_looks_at_a_task_are_smoothed_in_proportion(constant):
     learner, stream = constant([[2.0] * 40, [2.0]], [5.0], dual_lr=0.1).prepared(slack_samples=8)
     learner.begin(stream.tasks[-1], 2)
     for loss in (0.0, 2.0):
-        learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+        learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1)
         moved = learner.core.measure(lambda x, loss=loss: torch.full((len(x), 1), loss))
     assert moved.slacks == pytest.approx([3.0, 4.0])
-
-
-def test_slacks_from_batches_are_the_means_of_what_was_replayed_since(constant):
-    """Losses differ by task and not within: any draw shows them, and a task that wasn't drawn rests."""
-    found = constant([[2.0] * 5, [3.0] * 5], [5.0], dual_lr=0.1, steps=2).by_learner(
-        slack="batch", estimator=None, replay=100
-    )
-    assert found.dual.tolist() == pytest.approx([0.4, 0.6])
-    lone = constant([[2.0], [3.0]], [5.0], dual_lr=0.1, steps=1).by_learner(slack="batch", estimator=None, replay=1)
-    assert sorted(lone.dual.tolist()) in ([0.0, pytest.approx(0.4)], [0.0, pytest.approx(0.6)])
-
-
-def test_slacks_from_batches_at_the_sample_level_move_the_samples_that_were_replayed(constant):
-    found = constant([[2.0, 4.0, 6.0]], [5.0], dual_lr=0.1).by_learner(
-        slack="batch", estimator=None, replay=200, level="sample"
-    )
-    assert (found.dual / torch.tensor([2.0, 4.0, 6.0])).std() == pytest.approx(0.0, abs=1e-12)
-    assert found.dual.min() > 0
 
 
 @BOTH
 def test_the_artificial_dual_follows_the_current_tasks_mean_loss_and_weighs_nothing(constant, by):
     found = constant([[0.0]], [1.0, 3.0], tolerance=0.5, dual_lr=0.1, steps=3).solve(by)
-    assert found.core.current_dual == pytest.approx(3 * 0.1 * 1.5)
-    assert found.core.norm == 0
+    assert found.core.progress.current_dual == pytest.approx(3 * 0.1 * 1.5)
+    assert found.core.algorithm.norm == 0
 
 
 def test_an_event_tells_duals_slacks_and_tolerances_after_each_dual_step(constant):
@@ -168,7 +129,7 @@ def test_so_many_dual_steps_are_taken_in_a_task(constant, dual_steps, steps, exp
 def test_a_loss_that_is_not_finite_stops_the_dual_step(constant):
     learner, stream = constant([[1.0]], [5.0]).prepared()
     learner.begin(stream.tasks[1], 1)
-    learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+    learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1)
     with pytest.raises(Diverged, match="losses on memory are no longer finite; lower lr or dual_lr"):
         learner.core.measure(lambda x: torch.full((len(x), 1), torch.nan))
 
@@ -178,11 +139,11 @@ def test_nothing_is_replayed_before_a_dual_rises_and_something_after(constant):
     assert learner.core.draw(7) is None
     learner.begin(stream.tasks[1], 1)
     assert learner.core.draw(7) is None
-    learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+    learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1)
     learner.core.measure(learner.evaluated)
     drawn = learner.core.draw(7)
     assert drawn.slots.shape == (7,)
-    assert drawn.weights.tolist() == [pytest.approx([1.0 / 7] * 7)]
+    assert drawn.weights.tolist() == pytest.approx([1.0 / 7] * 7)
 
 
 def test_a_rule_sees_slacks_errors_share_and_planned_steps():
@@ -193,27 +154,15 @@ def test_a_rule_sees_slacks_errors_share_and_planned_steps():
             looks.append(look)
             return state + 1, 2 * (state + 1)
 
-    duals = Duals(torch.zeros(1, 4), torch.zeros(1, 4), Spy(), steps=9)
-    duals.ascend(torch.ones(1, 2), torch.tensor([3, 1]))
-    duals.ascend(5 * torch.ones(1, 4), errors=torch.full((1, 4), 0.5))
+    duals = Duals(torch.zeros(4), torch.zeros(4), Spy(), steps=9)
+    duals.ascend(torch.ones(2), torch.tensor([3, 1]), share=0.5)
+    duals.ascend(5 * torch.ones(4), errors=torch.full((4,), 0.5))
     assert [look.share for look in looks] == [0.5, 1.0]
     assert [look.errors.unique().tolist() for look in looks] == [[0.0], [0.5]]
     assert [look.steps for look in looks] == [9, 9]
-    assert duals.state.tolist() == [[1, 2, 1, 2]]
-    assert duals.values.tolist() == [[2, 4, 2, 4]]
-    assert duals.slacks.tolist() == [[5.0] * 4]
-
-
-def test_slacks_from_batches_forget_what_was_replayed_before_the_last_dual_step(constant):
-    """Losses 2, then 4: the second slack is 4 and not the mean of both."""
-    learner, stream = constant([[2.0]], [5.0], dual_lr=0.1).prepared(slack="batch", estimator=None)
-    learner.begin(stream.tasks[1], 2)
-    found = []
-    for loss in (2.0, 4.0):
-        drawn = learner.core.draw(3)
-        learner.core.observe(torch.tensor([0]), torch.tensor([5.0, loss, loss, loss]), 1, drawn)
-        found.append(learner.core.measure(learner.evaluated).slacks[0])
-    assert found == pytest.approx([2.0, 4.0])
+    assert duals.state.tolist() == [1, 2, 1, 2]
+    assert duals.values.tolist() == [2, 4, 2, 4]
+    assert duals.slacks.tolist() == [5.0] * 4
 
 
 @pytest.mark.parametrize(
@@ -225,15 +174,15 @@ def test_a_rule_knows_how_many_dual_steps_are_planned_also_after_a_resume(consta
     learner, stream = made.prepared(**{"primal_steps": None, **pace})
     other, _ = made.prepared(**{"primal_steps": None, **pace})
     learner.begin(stream.tasks[1], steps)
-    learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+    learner.core.observe(torch.tensor([0]), torch.tensor([5.0]), 1)
     other.load_state_dict(learner.state_dict())
-    assert learner.core.duals.steps == other.core.duals.steps == planned
+    assert learner.core.algorithm.duals.steps == other.core.algorithm.duals.steps == planned
 
 
 def test_a_task_shorter_than_its_dual_steps_plans_one_at_each_step(constant):
     learner, stream = constant([[2.0]], [5.0]).prepared(primal_steps=None, dual_steps=60)
     learner.begin(stream.tasks[1], 7)
-    assert learner.core.duals.steps == 7
+    assert learner.core.algorithm.duals.steps == 7
     assert all(learner.core.pace.due(clock, 7) for clock in range(1, 8))
 
 
@@ -241,7 +190,7 @@ def moved_by(learner, losses):
     """One dual step for each of these losses of memory."""
     core = learner.core
     for loss in losses:
-        core.observe(torch.tensor([0]), torch.tensor([5.0]), 1, None)
+        core.observe(torch.tensor([0]), torch.tensor([5.0]), 1)
         core.measure(lambda x, loss=loss: torch.full((len(x), 1), loss))
 
 
@@ -264,12 +213,12 @@ def test_nothing_is_out_of_reach_before_a_dual_step(constant):
 
 
 def test_the_artificial_dual_moves_by_the_rule_that_moves_the_others(constant):
-    class Still:
+    class Still(DualRule):
         def step(self, state, look):
             return state, state
 
     found = constant([[3.0]], [5.0], tolerance=0.5).by_core(dual=Still())
-    assert found.core.current_dual == 0.0
+    assert found.core.progress.current_dual == 0.0
     assert found.core.report().decay == 0.0
     assert found.dual.tolist() == [0.0]
 
@@ -280,7 +229,6 @@ def test_slacks_are_in_double_precision_whatever_networks_are_in(constant, level
     learner.begin(stream.tasks[1], 1)
     core = learner.core
     torch.set_default_dtype(torch.float32)
-    limits = torch.tensor(core.tolerances.values, dtype=torch.float64)
-    found = core.gauge.measure(core.duals.tolerances, limits, lambda slots, owners: torch.ones(1, 1).double())
+    found = core.algorithm.measure(lambda slots: torch.ones(len(slots), 2))
     assert found.told.item() == 1.0 - 0.1
     assert found.slacks.item() == 1.0 - (0.1 if level == "task" else 1.1 * 0.1)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from pdcl.core.refill import chosen_positions, kept_slots
-from pdcl.core.sets import task_sets
-from pdcl.duality.rules import rule
+from pdcl.algorithm.constraints import task_sets
+from pdcl.algorithm.partition_rules import PartitionRule
+from pdcl.algorithm.rules import rule
+from pdcl.learning.events import ToleranceSet
+from pdcl.past.refill import chosen_positions, kept_slots
 from pdcl.streams.data import TensorData
-from pdcl.training.events import ToleranceSet
 
 LITERAL = "dual:clip=1,uniform_share=0,balance=false,candidates=0,rescore=false"
 
@@ -112,7 +113,7 @@ def test_new_samples_without_a_shadow_dual_are_left_out(constant, seed):
 
 
 @dataclass(frozen=True)
-class OneEach:
+class OneEach(PartitionRule):
     """A partition that leaves one sample to each past task, and what `newest` says to the newest."""
 
     newest: int
@@ -183,16 +184,16 @@ def test_shadow_duals_start_again_with_every_task_and_never_fall_below_zero(cons
     core = learner.core
     for _ in range(2):
         core.begin(2, 3)
-        assert core.shadow.tolist() == [0.0, 0.0]
-        core.observe(torch.tensor([1, 0]), torch.tensor([4.0, 0.1]), 2, None)
-        assert core.shadow.tolist() == pytest.approx([0.0, 0.345])
+        assert core.progress.shadow.tolist() == [0.0, 0.0]
+        core.observe(torch.tensor([1, 0]), torch.tensor([4.0, 0.1]), 2)
+        assert core.progress.shadow.tolist() == pytest.approx([0.0, 0.345])
 
 
 def test_samples_mixed_in_behind_the_tasks_own_have_no_shadow_dual(constant):
     learner, _ = constant([[1.0]], [0.1, 4.0], tolerance=0.5, dual_lr=0.1).prepared(selection="dual")
     learner.core.begin(2, 3)
-    learner.core.observe(torch.tensor([5, 1]), torch.tensor([9.0, 4.0]), 2, None)
-    assert learner.core.shadow.tolist() == pytest.approx([0.0, 0.345])
+    learner.core.observe(torch.tensor([5, 1]), torch.tensor([9.0, 4.0]), 2)
+    assert learner.core.progress.shadow.tolist() == pytest.approx([0.0, 0.345])
 
 
 def test_a_relative_tolerance_counts_shadow_duals_from_its_floor(constant):
@@ -230,7 +231,7 @@ def test_references_shrink_to_what_the_last_dual_steps_saw(constant):
     """The task's loss at the end is 6, its running mean over dual steps 2: ε = 1.5 × 6 × 2/6."""
     learner, stream = constant([[1.0]], [6.0] * 4, tolerance="1.5x>=0.1").prepared()
     learner.begin(stream.tasks[1], 1)
-    learner.core.recent = 2.0
+    learner.core.progress.recent = 2.0
     learner.end(stream.tasks[1])
     assert learner.core.tolerances.values[1] == pytest.approx(3.0)
 
@@ -240,12 +241,12 @@ def test_the_running_mean_moves_a_fifth_of_the_way_at_each_dual_step(constant):
     core = learner.core
     core.begin(4, 2)
     for loss in (1.0, 3.0):
-        core.observe(torch.tensor([0]), torch.tensor([loss]), 1, None)
+        core.observe(torch.tensor([0]), torch.tensor([loss]), 1)
     core.measure(learner.evaluated)
-    assert core.recent == pytest.approx(2.0)
-    core.observe(torch.tensor([0]), torch.tensor([7.0]), 1, None)
+    assert core.progress.recent == pytest.approx(2.0)
+    core.observe(torch.tensor([0]), torch.tensor([7.0]), 1)
     core.measure(learner.evaluated)
-    assert core.recent == pytest.approx(2.0 + 0.2 * 5.0)
+    assert core.progress.recent == pytest.approx(2.0 + 0.2 * 5.0)
 
 
 @pytest.mark.parametrize(
@@ -275,4 +276,4 @@ def test_so_many_samples_are_scored_for_each_place(written, total, places, expec
 def test_nothing_is_kept_for_each_sample_where_selection_does_not_ask(constant):
     learner, stream = constant([[1.0]], [2.0, 3.0]).prepared()
     learner.begin(stream.tasks[1], 1)
-    assert len(learner.core.shadow) == 0
+    assert len(learner.core.progress.shadow) == 0

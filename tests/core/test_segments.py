@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from pdcl.core.objective import OBJECTIVES
-from pdcl.core.primal_dual import PrimalDual
-from pdcl.core.segments import Segments
-from pdcl.core.sets import task_sets, with_segments
-from pdcl.duality.limits import as_limits
+from pdcl.algorithm.constraints import task_sets, with_segments
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.limits.limits import as_limits
+from pdcl.objective import OBJECTIVES
+from pdcl.past.segments import Segments
 from pdcl.streams.columns import encoded
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Task
@@ -37,22 +37,29 @@ def with_column(made: Any, values: list[list[str]]) -> Any:
     return made
 
 
+def weight_by_slot(core: PrimalDual) -> torch.Tensor:
+    """What each stored sample weighs in the Lagrangian, with the whole memory replayed."""
+    drawn = core.draw(1)
+    assert drawn is not None
+    return torch.zeros(len(core.memory), dtype=DOUBLE).index_add(0, drawn.slots, drawn.weights.double())
+
+
 @pytest.mark.parametrize("by", ["core", "learner"])
-@pytest.mark.parametrize("constrain", ["loss", "both"])
+@pytest.mark.parametrize("drift", [0.0, 0.5])
 def test_a_segment_that_is_one_task_has_the_duals_and_weights_of_a_limit_on_the_task(
-    problem: Any, by: str, constrain: str
+    problem: Any, by: str, drift: float
 ) -> None:
     past, current = [([[1.0], [2.0]], [1.0, 1.5]), ([[1.0]], [-1.0])], ([[1.0]], [3.0])
     rates = {"lr": 0.02, "dual_lr": 0.05, "steps": 40, "start": (0.5,)}
-    by_task = problem(past, current, {"task 0": 0.2}, **rates).solve(by, constrain=constrain)
+    by_task = problem(past, current, {"task 0": 0.2}, **rates).solve(by, drift=drift)
     made = with_column(problem(past, current, {"plan=old": 0.2}, **rates), [["old"] * 2, ["new"], ["new"]])
-    by_segment = made.solve(by, constrain=constrain) if by == "core" else made.by_learner(constrain=constrain)
+    by_segment = made.solve(by, drift=drift)
     assert torch.equal(by_segment.thetas, by_task.thetas)
-    of_task, of_segment = by_task.core.duals.values[:, 0], by_segment.core.duals.values[:, 2]
-    assert of_task[0] > 0.01
-    assert torch.equal(of_segment, of_task)
-    assert by_segment.core.duals.values[:, :2].abs().max() == 0
-    assert torch.equal(by_segment.core.pool.slot_masses, by_task.core.pool.slot_masses)
+    of_task, of_segment = by_task.core.algorithm.duals.values[0], by_segment.core.algorithm.duals.values[2]
+    assert of_task > 0.01
+    assert of_segment == of_task
+    assert by_segment.core.algorithm.duals.values[:2].abs().max() == 0
+    assert torch.equal(weight_by_slot(by_segment.core), weight_by_slot(by_task.core))
 
 
 def test_a_sample_weighs_its_base_its_tasks_dual_and_those_of_all_its_segments(problem: Any) -> None:
@@ -68,16 +75,14 @@ def test_a_sample_weighs_its_base_its_tasks_dual_and_those_of_all_its_segments(p
         core.begin(len(plan), 1)
         core.end(f"task {k}", data, lambda x: x, 100 * k)
     core.begin(1, 1)
-    core.duals.values[0] = torch.tensor([1.0, 0.0, 3.0, 5.0, 2.0], dtype=DOUBLE)
-    core._price()
+    core.algorithm.duals.values[:] = torch.tensor([1.0, 0.0, 3.0, 5.0, 2.0], dtype=DOUBLE)
+    core.algorithm.weigh()
     order = core.memory["id"].argsort()
-    weights = core.pool.slot_masses[order].tolist()
-    assert weights == pytest.approx([1.5 / 2 + 1, 1.5 / 2, 0.5 / 3 + 1 + 2, 0.5 / 3 + 1, 0.5 / 3])
-    assert core.norm == pytest.approx(1.5 + 0.5 + 3 + 5 + 2)
-    drawn = core.draw(3)
-    total = torch.zeros(5, dtype=DOUBLE).index_add(0, drawn.slots, drawn.weights[0].double())
-    assert total[order].tolist() == pytest.approx(weights)
-    assert core.duals.tolerances[0].isnan().tolist() == [False, True, False, True, False], "nothing is blue yet"
+    assert weight_by_slot(core)[order].tolist() == pytest.approx(
+        [1.5 / 2 + 1, 1.5 / 2, 0.5 / 3 + 1 + 2, 0.5 / 3 + 1, 0.5 / 3]
+    )
+    assert core.algorithm.norm == pytest.approx(1.5 + 0.5 + 3 + 5 + 2)
+    assert core.algorithm.duals.limits.isnan().tolist() == [False, True, False, True, False], "nothing is blue yet"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -122,7 +127,7 @@ def test_overlapping_segments_reach_the_oracles_duals(problem: Any, seed: int) -
     duals = [np.asarray(each.dual_value).item() for each in constraints]
     assert max(duals) > 0.01
     assert found.theta.tolist() == pytest.approx(theta.value.tolist(), abs=1e-3)
-    assert found.core.duals.values[0, 2:].tolist() == pytest.approx(duals, abs=1e-3)
+    assert found.core.algorithm.duals.values[2:].tolist() == pytest.approx(duals, abs=1e-3)
 
 
 def test_values_are_numbered_by_name_so_a_loaded_table_means_the_same() -> None:
@@ -136,11 +141,14 @@ def test_values_are_numbered_by_name_so_a_loaded_table_means_the_same() -> None:
     assert masks == {"region=north": [False, False, True], "plan=7": [True, False, False], "plan=tin": [False] * 3}
 
 
-def test_every_set_of_a_slot_is_found() -> None:
+def test_a_slot_is_in_the_set_of_its_task_and_of_each_of_its_segments_and_once_among_the_distinct() -> None:
     sets = with_segments(task_sets(torch.tensor([0, 1, 1, 0]), 2), torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1]]).bool())
-    owners, places = sets.owners_of(torch.tensor([1, 0, 1]))
-    found = sorted(zip(places.tolist(), owners.tolist(), strict=True))
-    assert found == [(0, 1), (0, 2), (0, 3), (1, 0), (1, 2), (2, 1), (2, 2), (2, 3)]
+    found = [{*each.tolist()} for each in sets.members.split(sets.counts.tolist())]
+    assert found == [{0, 3}, {1, 2}, {0, 1}, {1, 2, 3}]
+    assert sets.tasks.tolist() == [0, 1, -1, -1]
+    once, where = sets.distinct
+    assert once.tolist() == [0, 1, 2, 3]
+    assert torch.equal(once[where], sets.members)
 
 
 def test_without_segments_memory_has_no_column_for_them(problem: Any) -> None:
@@ -148,21 +156,23 @@ def test_without_segments_memory_has_no_column_for_them(problem: Any) -> None:
     assert "codes" not in solved.core.memory.columns
 
 
-@pytest.mark.parametrize("slack", ["batch", "memory"])
-def test_slacks_of_segments_are_means_over_their_samples(constant: Any, slack: str) -> None:
-    """Losses 1, 2 | 4, 8: the segment holds 2 and 4; ε = .5. With whole draws batches see every sample."""
+def test_slacks_of_segments_are_means_over_their_samples_each_looked_at_once(constant: Any) -> None:
+    """Losses 1, 2 | 4, 8: the segment holds 2 and 4; ε = .5."""
     made = constant([[1.0, 2.0], [4.0, 8.0]], [5.0], {"plan=red": 0.5})
     made = with_column(made, [["no", "red"], ["red", "no"], ["no"]])
-    learner, _ = made.prepared(slack=slack, estimator=None)
+    learner, _ = made.prepared()
     core = learner.core
     core.begin(1, 1)
-    if slack == "batch":
-        slots = torch.arange(4)
-        values = core.memory.read("y", slots).view(1, -1)
-        core.gauge.offer(slots, values)
-    found = core.gauge.measure(core.duals.tolerances, torch.tensor([torch.nan] * 2), core._readings(learner.evaluated))
+    seen: list[torch.Tensor] = []
+
+    def look(slots: torch.Tensor) -> torch.Tensor:
+        seen.append(slots)
+        return core.past.look(learner.evaluated)(slots)
+
+    found = core.algorithm.measure(look)
     assert found.told[2].item() == pytest.approx(3.0 - 0.5)
     assert found.visited.tolist() == [2]
+    assert [sorted(slots.tolist()) for slots in seen] == [[0, 1, 2, 3]]
 
 
 def test_a_segment_has_no_dual_at_the_sample_level() -> None:

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from pdcl.core.objective import Objective, no_error_rate
-from pdcl.duality.duals import effective_tolerance
-from pdcl.duality.prices import sample_prices, value_bound
+from pdcl.algorithm.ascent import effective_tolerance
+from pdcl.algorithm.prices import sample_prices, value_bound
+from pdcl.objective import Objective, no_error_rate
 
 BOTH = pytest.mark.parametrize("by", ["core", "learner"])
 

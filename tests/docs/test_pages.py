@@ -79,7 +79,7 @@ def test_the_equation_of_the_page_is_in_the_docstring_of_its_function():
         "pdcl.duality.generalization_partition": "min Σ λ_k sqrt(ln n_k / n_k)",
         "pdcl.duality.sample_without_replacement": "λ_i / ‖λ‖₁",
         "pdcl.duality.value_bound": "P(ε) − ⟨λ, γ⟩",
-        "pdcl.duality.lagrangian": "Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i)",
+        "pdcl.algorithm.constraints": "Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i)",
         "pdcl.duality.sample_prices": "λ_i / n_k",
     }.items():
         assert formula in found(name).__doc__, name
@@ -95,8 +95,8 @@ def test_the_method_page_has_the_paper_s_equations_per_sample_and_its_bounds():
         r"\lambda_t = 1",
     ):
         assert formula in text, formula
-    assert found("pdcl.core.alternation.SAMPLE_TOLERANCE") == 1.1
-    assert f"n<sub>min</sub> is {found('pdcl.duality.partition_rules.Generalization')().minimum}:" in text
+    assert found("pdcl.learning.choices.SAMPLE_TOLERANCE") == 1.1
+    assert f"n<sub>min</sub> is {found('pdcl.algorithm.partition_rules.Generalization')().minimum}:" in text
 
 
 def test_every_equation_of_the_method_page_can_be_drawn():
@@ -107,7 +107,7 @@ def test_every_equation_of_the_method_page_can_be_drawn():
 
 
 def test_the_page_on_presets_says_what_the_data_is():
-    from pdcl.streams.benchmarks import organa, tiny_imagenet
+    from pdcl.lab.benchmarks import organa, tiny_imagenet
 
     text = read(DOCS / "presets.md")
     assert (len(organa.ORGANS), tiny_imagenet.CLASSES, tiny_imagenet.COUNTS["test"]) == (10, 40, 50)
@@ -117,7 +117,7 @@ def test_the_page_on_presets_says_what_the_data_is():
 
 
 def test_the_page_on_rules_names_every_rule():
-    from pdcl.duality.rules import HOMES, rule_names
+    from pdcl.algorithm.rules import HOMES, rule_names
 
     table = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", read(DOCS / "rules.md"), re.MULTILINE))
     assert {kind: re.findall(r"`(\w+)`", names) for kind, names in table.items()} == {
@@ -126,7 +126,7 @@ def test_the_page_on_rules_names_every_rule():
 
 
 def test_the_page_on_studies_lists_every_part_of_the_study_of_the_paper():
-    from pdcl.studies import load
+    from pdcl.lab.studies import load
 
     table = read(DOCS / "studies.md").split("`pdcl study paper` is all of the paper in such parts")[1]
     listed = {
@@ -136,10 +136,10 @@ def test_the_page_on_studies_lists_every_part_of_the_study_of_the_paper():
 
 
 def test_the_licence_of_every_data_set_is_named():
-    from pdcl.streams.catalog import BUILT_IN
+    from pdcl.streams.catalog import built_in
 
     text = read(DOCS / "results" / "index.md")
-    for entry in BUILT_IN:
+    for entry in built_in():
         assert f"| {entry.name} | {entry.licence} |" in text
 
 

@@ -29,15 +29,15 @@ import torch
 
 import pdcl
 from pdcl.errors import PdclError
+from pdcl.lab.figures import drawing
+from pdcl.lab.studies import whatif
 from pdcl.records import compare, group, survey
 from pdcl.records.tables import render
 from pdcl.records.writing import dumps
-from pdcl.reports.figures import drawing
+from pdcl.release.evidence import verify
 from pdcl.reports.live.following import Directory
 from pdcl.reports.writing import report
 from pdcl.running.resume import resume
-from pdcl.studies import whatif
-from pdcl.verdict.evidence import verify
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import mutated, signed_again

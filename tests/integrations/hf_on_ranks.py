@@ -115,8 +115,8 @@ def trained(word: str, folder: Path) -> dict[str, Any]:
     core = trainer.constraints.core
     return {
         "weights": weights(trainer.model),
-        "duals": torch.stack([*core.history, core.duals.values.sum(0)]),
-        "slacks": torch.stack(core.slacks) if core.slacks else torch.zeros(0),
+        "duals": torch.stack([*core.progress.history, core.algorithm.duals.values]),
+        "slacks": torch.stack(core.progress.slacks) if core.progress.slacks else torch.zeros(0),
         "losses": torch.tensor([entry["loss"] for entry in trainer.state.log_history if "loss" in entry]),
         "promises": str(trainer.promises),
         "error": error,

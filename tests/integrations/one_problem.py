@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from torch.utils.data import Dataset, Sampler
 
 import pdcl
-from pdcl.integrations.task_replay import forward_of
+from pdcl.integrations.task_replay import TaskReplay, forward_of
+from pdcl.learning.batches import epoch_order, seeded
+from pdcl.learning.loop import Loop
+from pdcl.learning.progress import Moved
+from pdcl.learning.schedule import Schedule
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Spec, Stream, Task
-from pdcl.training.batches import epoch_order, seeded
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 from pdcl.trees import cat
 
 TASKS, BATCH, LR, EPOCHS = 3, 8, 0.3, 2
 CORE: dict[str, Any] = {
-    "tolerance": 0.2, "dual": "ascent:lr=2", "constrain": "loss:drift=0.3", "witness": 4, "guard": 4,
+    "tolerance": 0.2, "dual": "ascent:lr=2", "drift": 0.3, "soften": 0.6, "witness": 4, "guard": 4,
     "partition": "affine:alpha=0.5", "dual_steps": 8,
 }  # fmt: skip
 
@@ -48,8 +50,22 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 6)).double()
 
 
-def core() -> pdcl.PrimalDual:
-    return pdcl.PrimalDual(36, generator=seeded(0, 1), **CORE)
+class Fading(pdcl.Lever):
+    """Past tasks weigh a tenth less after each dual step, from one task to the next anew. steps: how many there were
+    of each task."""
+
+    def __init__(self) -> None:
+        self.steps: dict[int, int] = {}
+
+    def pull(self, core: pdcl.PrimalDual, moved: Moved) -> None:
+        assert moved.duals == core.task_duals().tolist()
+        assert len(moved.slacks) == core.past_tasks
+        core.algorithm.constraints.base.mul_(0.9)
+        self.steps[core.past_tasks] = self.steps.get(core.past_tasks, 0) + 1
+
+
+def core(lever: pdcl.Lever | None = None) -> pdcl.PrimalDual:
+    return pdcl.PrimalDual(36, generator=seeded(0, 1), lever=lever, **CORE)
 
 
 class InOrder(Sampler[int]):
@@ -66,9 +82,9 @@ class InOrder(Sampler[int]):
         return iter(epoch_order(self.samples, 0, self.task, self.epoch - 1).tolist())
 
 
-def by_hand() -> tuple[pdcl.PrimalDual, list[list[float]]]:
+def by_hand(lever: pdcl.Lever | None = None) -> tuple[pdcl.PrimalDual, list[list[float]]]:
     """A loop written by hand: `pdcl.PrimalDual` and torch."""
-    model, primal_dual, duals = network(), core(), []
+    model, primal_dual, duals = network(), core(lever), []
     optimiser, forward, seen = torch.optim.SGD(model.parameters(), LR), forward_of(model), 0
     for number in range(TASKS):
         rows = Rows(number)
@@ -81,12 +97,12 @@ def by_hand() -> tuple[pdcl.PrimalDual, list[list[float]]]:
             for index in epoch_order(len(part), 0, number, epoch).split(BATCH):
                 x, y = part.fetch(index)
                 drawn = primal_dual.draw(len(y))
-                inputs = x if drawn is None else cat([x, primal_dual.memory.read("x", drawn.slots)])
+                inputs = x if drawn is None else cat([x, primal_dual.past.inputs(drawn.slots)])
                 terms, weights = primal_dual.terms(model(inputs), y, drawn), primal_dual.weights(len(y), drawn)
                 optimiser.zero_grad()
                 (terms.mean() if weights is None else (weights * terms).sum()).backward()
                 optimiser.step()
-                primal_dual.observe(index, terms.detach(), len(y), drawn)
+                primal_dual.observe(index, terms.detach(), len(y))
                 if primal_dual.due():
                     primal_dual.measure(forward)
         duals.append(primal_dual.end(f"task {number}", data, forward, seen).duals)
@@ -94,11 +110,30 @@ def by_hand() -> tuple[pdcl.PrimalDual, list[list[float]]]:
     return primal_dual, duals
 
 
-def by_learner() -> list[list[float]]:
+def by_task_replay(lever: pdcl.Lever | None = None) -> list[list[float]]:
+    """A loop that knows its own loss alone, as adapters of other libraries see theirs."""
+    model, replay, duals = network(), TaskReplay(core(lever)), []
+    optimiser = torch.optim.SGD(model.parameters(), LR)
+    for number in range(TASKS):
+        part: Any = replay.enter(f"task {number}", Rows(number), model)
+        replay.begin(len(part), Schedule(EPOCHS, BATCH).steps(len(part)))
+        for epoch in range(EPOCHS):
+            for index in epoch_order(len(part), 0, number, epoch).split(BATCH):
+                rows = [part[i] for i in index.tolist()]
+                x, y = torch.stack([row[0] for row in rows]), torch.tensor([row[1] for row in rows])
+                optimiser.zero_grad()
+                replay.total(cross_entropy(model(x), y), len(y), model).backward()
+                optimiser.step()
+                replay.after(model)
+        duals.append(replay.leave(model).duals)
+    return duals
+
+
+def by_learner(lever: pdcl.Lever | None = None) -> list[list[float]]:
     """Our own loop."""
     spec = Spec((6,), torch.float64, 6, labels=tuple(range(6)))
     data = [TensorData(Rows(k).x, Rows(k).targets) for k in range(TASKS)]
     stream = Stream("small", [Task(k, f"task {k}", d, d, (2 * k, 2 * k + 1)) for k, d in enumerate(data)], spec)
-    learner = pdcl.PDCL(network(), memory=36, optimizer="sgd", lr=LR, **CORE)
+    learner = pdcl.PDCL(network(), memory=36, optimizer="sgd", lr=LR, lever=lever, **CORE)
     learner.prepare(spec)
     return Loop(learner, stream, Schedule(EPOCHS, BATCH)).run().duals

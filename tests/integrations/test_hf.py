@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hf_models import LENGTH, TOKENS, arguments, llama, sequences, weights  # noqa: E402
 
 import pdcl  # noqa: E402
-from pdcl.core.objective import OBJECTIVES, Objective  # noqa: E402
 from pdcl.errors import Diverged, LimitBroken, UsageError  # noqa: E402
 from pdcl.integrations import hf_checkpoints  # noqa: E402
 from pdcl.integrations.hf import ConstrainedTrainer  # noqa: E402
+from pdcl.objective import OBJECTIVES, Objective  # noqa: E402
 from pdcl.storage.disk import write_whole  # noqa: E402
 
 FROZEN = {"dual": "frozen"}
@@ -104,7 +104,7 @@ def by_hand(model, past, new, steps, lr, dual):
         optimiser.zero_grad()
         terms.backward(torch.full_like(terms, 1 / len(terms)) if each is None else each.double())
         optimiser.step()
-        core.observe(torch.arange(len(x)), terms.detach(), len(x), drawn)
+        core.observe(torch.arange(len(x)), terms.detach(), len(x))
         if core.due():
             core.measure(forward)
         path.append(core.task_duals())
@@ -131,7 +131,7 @@ def test_duals_equal_those_of_a_hand_written_loop(skilled, knows_one, tmp_path):
     more = {"optim": "sgd", "max_grad_norm": 0, "lr_scheduler_type": "constant", "max_steps": steps}
     trainer = trained(model, tmp_path, past, {**EXACT, "dual": dual}, new, learning_rate=0.1,
                       per_device_train_batch_size=len(new), **more)  # fmt: skip
-    found = torch.stack(trainer.constraints.core.history)
+    found = torch.stack(trainer.constraints.core.progress.history)
     assert float(expected.max()) > 0.1
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     torch.testing.assert_close(weights(model), weights(skilled), rtol=0, atol=1e-6)
@@ -209,7 +209,7 @@ def test_interrupted_and_resumed_it_ends_where_it_would_have(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         part.train()
     again = trained(llama(dropout=0.2), tmp_path / "part", limits, {"dual_steps": 6}, resume=True, **more)
-    duals = [trainer.constraints.core.history for trainer in (whole, again)]
+    duals = [trainer.constraints.core.progress.history for trainer in (whole, again)]
     assert float(duals[0][-1].max()) > 0
     assert all(torch.equal(*pair) for pair in zip(*duals, strict=True))
     assert torch.equal(weights(whole.model), weights(again.model))
@@ -251,7 +251,7 @@ def test_killed_and_resumed_it_ends_where_it_would_have(saving, tmp_path):
     whole = trained(llama(dropout=0.2), tmp_path / "whole", LIMITS, {"dual_steps": 6}, **SAVING)
     assert torch.equal(weights(whole.model), weights(again.model))
     assert str(whole.promises) == str(again.promises)
-    assert torch.equal(whole.constraints.core.history[-1], again.constraints.core.history[-1])
+    assert torch.equal(whole.constraints.core.progress.history[-1], again.constraints.core.progress.history[-1])
 
 
 def test_a_second_training_keeps_the_reference_of_the_first(skilled, tmp_path):
@@ -265,8 +265,8 @@ def test_duals_and_slacks_stand_in_the_logs(tmp_path):
     trainer = trained(llama(), tmp_path, {"one": (sequences(60, 1, 5), "1.01x")}, {"dual_steps": 6})
     logged = [entry for entry in trainer.state.log_history if "loss" in entry]
     core = trainer.constraints.core
-    assert [entry["dual/one"] for entry in logged] == [float(step) for step in core.history]
-    assert [entry["slack/one"] for entry in logged] == [float(step) for step in core.slacks]
+    assert [entry["dual/one"] for entry in logged] == [float(step) for step in core.progress.history]
+    assert [entry["slack/one"] for entry in logged] == [float(step) for step in core.progress.slacks]
 
 
 def test_held_back_samples_are_never_replayed(tmp_path):
@@ -360,7 +360,7 @@ def test_with_lora_only_the_adapter_is_trained_and_saved(skilled, knows_one, tmp
     model = peft.get_peft_model(skilled, peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"]))
     limits = {"one": (sequences(60, 1, 5), "1.01x")}
     trainer = trained(model, tmp_path, limits, {"dual_steps": 6}, save_strategy="steps", save_steps=6)
-    assert float(trainer.constraints.core.history[-1]) > 0
+    assert float(trainer.constraints.core.progress.history[-1]) > 0
     inside = {
         k.replace(".base_layer", ""): v for k, v in model.get_base_model().state_dict().items() if "lora" not in k
     }

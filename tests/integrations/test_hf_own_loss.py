@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from hf_models import LENGTH, TOKENS, arguments, gpt2, llama, sequences, weights  # noqa: E402
 
-from pdcl.core.held_back import WITNESS  # noqa: E402
 from pdcl.errors import LimitBroken, UsageError  # noqa: E402
 from pdcl.integrations.hf import ConstrainedTrainer  # noqa: E402
+from pdcl.past.held_back import WITNESS  # noqa: E402
 
 SMALL = {"vocab_size": TOKENS, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
          "intermediate_size": 32, "max_position_embeddings": 16}  # fmt: skip

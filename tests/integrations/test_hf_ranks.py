@@ -184,9 +184,3 @@ def test_what_cannot_be_spread_over_ranks_is_refused_with_the_way_out(changed: d
 
 def test_one_process_refuses_none_of_it() -> None:
     assert ranks_of(trainer(world_size=1, kind="FSDP", model=torch.nn.BatchNorm1d(3))) == ALONE
-
-
-def test_slacks_of_batches_are_refused_on_several_ranks() -> None:
-    given = read_capabilities({"one": (sequences(20, 1), "1.1x")})
-    with pytest.raises(UsageError, match="slack='batch' needs all replayed losses"):
-        Constraints(given, 0, {"slack": "batch", "guard": 0}, Ranks(0, 2))

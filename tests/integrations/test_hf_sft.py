@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from hf_models import gpt2, llama, weights  # noqa: E402
 
-from pdcl.core.objective import OBJECTIVES  # noqa: E402
 from pdcl.errors import UsageError  # noqa: E402
 from pdcl.integrations.hf import Constrained  # noqa: E402
 from pdcl.integrations.hf_readings import Reading  # noqa: E402
+from pdcl.objective import OBJECTIVES  # noqa: E402
 
 WORDS = ["<pad>", "<unk>", "<eos>", *"abcdefghijklmnopqrstuvwxyz"]
 
@@ -73,10 +73,10 @@ def test_losses_of_the_fused_head_are_those_of_the_logits(tmp_path):
 
 def test_a_limit_is_pursued_and_judged(tmp_path):
     trainer = trained(tmp_path, {"alphabet": (texts(60, 1), "0.5x")}, {"dual_steps": 4})
-    assert [float(step) for step in trainer.constraints.core.history] == sorted(
-        map(float, trainer.constraints.core.history)
+    assert [float(step) for step in trainer.constraints.core.progress.history] == sorted(
+        map(float, trainer.constraints.core.progress.history)
     )
-    assert float(trainer.constraints.core.history[-1]) > 0
+    assert float(trainer.constraints.core.progress.history[-1]) > 0
     assert trainer.promises[0].samples == 6
 
 

@@ -55,14 +55,17 @@ def trainer(place: Path, *callbacks: Any, **options: Any) -> Any:
     return lightning.Trainer(callbacks=list(callbacks), **given)
 
 
-def test_duals_are_those_of_a_loop_written_by_hand(tmp_path: Path) -> None:
-    _, expected = one_problem.by_hand()
-    module, replay = Module(one_problem.network()), DualReplay(one_problem.core())
+@pytest.mark.parametrize("pulled", [False, True])
+def test_duals_are_those_of_a_loop_written_by_hand(tmp_path: Path, pulled: bool) -> None:
+    lever = one_problem.Fading() if pulled else None
+    _, expected = one_problem.by_hand(one_problem.Fading() if pulled else None)
+    module, replay = Module(one_problem.network()), DualReplay(one_problem.core(lever))
     for number in range(one_problem.TASKS):
         part: Any = replay.enter(f"task {number}", one_problem.Rows(number), module)
         loader = DataLoader(part, one_problem.BATCH, sampler=one_problem.InOrder(len(part), number))
         trainer(tmp_path, replay).fit(module, loader)
         np.testing.assert_allclose(replay.ended.duals, expected[number], rtol=0, atol=1e-6)
+    assert lever is None or lever.steps == {1: 8, 2: 8}
     assert replay.promises is not None
     assert len(replay.promises) >= one_problem.TASKS
 

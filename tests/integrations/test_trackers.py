@@ -13,7 +13,7 @@ import pytest
 
 import pdcl
 from pdcl.integrations.trackers import MLflow, TensorBoard, Tracker, WandB
-from pdcl.training.events import DualsMoved, Evaluated, Event, Partitioned, Stepped, TaskBegan
+from pdcl.learning.events import DualsMoved, Evaluated, Event, Partitioned, Stepped, TaskBegan
 
 OPTIONS: dict[str, Any] = {"memory": 40, "network": "linear", "epochs": 2, "tolerance": 0.1, "witness": 0, "guard": 0}
 

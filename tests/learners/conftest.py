@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from pdcl.learners.catalog import method
+from pdcl.learning.batches import Batch
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import method
 from pdcl.streams.synthetic import load
 from pdcl.streams.task import Stream
-from pdcl.training.batches import Batch
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 Trained = Callable[..., Learner]
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
-from pdcl.learners.agem import projected
-from pdcl.learners.catalog import method
-from pdcl.learners.gradients import flat_gradient
+from pdcl.lab.methods.agem import projected
+from pdcl.lab.methods.gradients import flat_gradient
+from pdcl.methods.catalog import method
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 50))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pdcl.learners.er_ace import among_present
+from pdcl.lab.methods.er_ace import among_present
 
 
 def test_a_batch_alone_moves_no_output_of_an_absent_class(learner, batch) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pdcl.learners.gem import combined, solve
+from pdcl.lab.methods.gem import combined, solve
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.learners.gss import GSS, POOL, draw_some, duels
+from pdcl.lab.methods.gss import GSS, POOL, draw_some, duels
+from pdcl.learning.batches import batches
 from pdcl.streams.task_list import from_tasks
-from pdcl.training.batches import batches
 
 
 def highest_cosines(learner: GSS, x: Tensor, y: Tensor) -> Tensor:

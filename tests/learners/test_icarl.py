@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from pdcl.duality.selection import herding
+from pdcl.algorithm.selection import herding
 
 
 def test_herded_means_approach_the_class_mean_faster_than_random_ones() -> None:

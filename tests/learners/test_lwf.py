@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pdcl.errors import UsageError
-from pdcl.learners.lwf import distance
+from pdcl.lab.methods.lwf import distance
 
 
 def test_distance_is_the_cross_entropy_of_softened_probabilities() -> None:

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from pdcl.learners.layer_gradients import Outer, knows, layer_parts
-from pdcl.learners.per_sample import explicit_gradients, only_linear, per_sample_gradients
+from pdcl.lab.methods.layer_gradients import Outer, knows, layer_parts
+from pdcl.lab.methods.per_sample import explicit_gradients, only_linear, per_sample_gradients
 from pdcl.networks import build
 
 

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.duality.quantities import sharpness
-from pdcl.learners.pdcl import PDCL
+from pdcl.algorithm.algorithm1 import Drawn
+from pdcl.algorithm.drift import sharpness
+from pdcl.methods.pdcl import PDCL
 from pdcl.records import schema
 
 
@@ -44,7 +45,6 @@ def _after_two_tasks(memory: int, **options: Any) -> PDCL:
         (120, {}, 0.4),
         (120, {"soften": 0.2}, 0.8),
         (120, {"soften": 0.0}, 1.0),
-        (120, {"constrain": "loss:drift=0.1"}, 1.0),
     ],
 )
 def test_the_gradient_pulls_to_the_softened_record(memory: int, options: Mapping[str, Any], expected: float) -> None:
@@ -55,7 +55,7 @@ def test_the_gradient_pulls_to_the_softened_record(memory: int, options: Mapping
     slots = torch.arange(len(core.memory))
     outputs = torch.zeros_like(core.memory["outputs"])
     plain = core.goal.loss(outputs, core.memory["y"])
-    found = core.constrained(outputs, slots)[0] - plain
+    found = core.replayed(outputs, Drawn(slots, torch.ones(len(slots)))) - plain
     by_hand = 0.1 * (expected * core.memory["outputs"].nan_to_num()).square().sum(1)
     by_hand = by_hand / (~core.memory["outputs"].isnan()).sum(1)
     assert found.tolist() == pytest.approx(by_hand.tolist(), rel=1e-4)
@@ -74,7 +74,7 @@ def test_records_of_an_adopted_task_stay_whole_and_a_saved_learner_remembers_whi
     learner.save(tmp_path / "model")
     for each in (learner, pdcl.load(tmp_path / "model", network=torch.nn.Sequential(torch.nn.Linear(4, 2)))):
         each.core.begin(10, 1)
-        sharpness, task_of = each.core.recorded.sharpness, each.core.memory["task"]
+        sharpness, task_of = each.core.past.recorded.sharpness, each.core.memory["task"]
         assert torch.allclose(sharpness.flatten(), torch.where(task_of == 0, 1.0, 0.4).to(sharpness))
 
 
@@ -90,7 +90,7 @@ def test_outputs_of_a_regression_are_held_as_they_were() -> None:
     core = learner.core
     core.begin(10, 1)
     recorded = core.memory["outputs"]
-    assert core.constrained(recorded, torch.arange(40))[0].tolist() == pytest.approx(
+    assert core.replayed(recorded, Drawn(torch.arange(40), torch.ones(40))).tolist() == pytest.approx(
         core.goal.loss(recorded, core.memory["y"]).tolist()
     )
 

@@ -9,15 +9,15 @@ import torch
 from torch import nn
 
 from pdcl.errors import UsageError
-from pdcl.learners.xder import XDER
-from pdcl.learners.xder_terms import implant, mean_positive, supervised_contrast, untracked, violation
-from pdcl.learners.xder_views import strong_views
+from pdcl.lab.methods.xder import XDER
+from pdcl.lab.methods.xder_terms import implant, mean_positive, supervised_contrast, untracked, violation
+from pdcl.lab.methods.xder_views import strong_views
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 from pdcl.streams.class_split import split
 from pdcl.streams.synthetic import load
 from pdcl.streams.task import Spec
 from pdcl.streams.transform import Transform
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 
 def test_implanted_outputs_stay_below_the_true_class() -> None:

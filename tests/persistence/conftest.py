@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pdcl.learners.plain import Finetune
+from pdcl.methods.plain import Finetune
 from pdcl.storage import disk
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -15,7 +15,7 @@ import sklearn.datasets  # noqa: F401
 import torch
 
 import pdcl.cli.update
-import pdcl.verdict.updating  # noqa: F401
+import pdcl.release.updating  # noqa: F401
 from pdcl.cli import main
 from pdcl.records import Record
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import pdcl
+from pdcl.release.gate import model_hash
+from pdcl.release.ledger import Ledger
 from pdcl.streams.audits import read_audit
-from pdcl.verdict.gate import model_hash
-from pdcl.verdict.ledger import Ledger
 
 ASKED = {"max_drop": 0.06, "looks": 20, "audit_share": 0.5, "epochs": 4, "by": "task"}
 WORDS = ("--max-drop", "0.06", "--looks", "20", "--audit-share", "0.5", "--epochs", "4", "--by", "task")

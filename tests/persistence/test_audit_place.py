@@ -14,9 +14,9 @@ from months import month, seen, updated, words_of, write, wrong
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import StateError, UsageError
+from pdcl.release import updating, workspace
+from pdcl.release.evidence import verify
 from pdcl.streams.audits import read_audit
-from pdcl.verdict import updating, workspace
-from pdcl.verdict.evidence import verify
 
 
 class Killed(BaseException):

@@ -9,7 +9,7 @@ import pytest
 
 import pdcl
 
-pytestmark = pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
+pytestmark = pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
 
 
 def _card(learner: Any, tmp_path: Any) -> str:

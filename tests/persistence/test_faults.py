@@ -12,12 +12,12 @@ import pytest
 
 import pdcl
 from pdcl.errors import Diverged, PdclError, StateError
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 from pdcl.records import checkpoint
 from pdcl.storage.serialize import same
 from pdcl.storage.vault import Vault
 from pdcl.testing import SITUATIONS, gaussian_stream
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 ENDINGS: dict[str, Callable[[], OSError]] = {
     "full": lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),

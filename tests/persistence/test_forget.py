@@ -13,12 +13,12 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.learners.replay import ER
+from pdcl.lab.methods.er import ER
 from pdcl.lifelong.entry import FORGOTTEN
 from pdcl.lifelong.owners import memory_hashes
+from pdcl.release.evidence import verify
+from pdcl.release.ledger import Ledger
 from pdcl.streams.audits import read_audit
-from pdcl.verdict.evidence import verify
-from pdcl.verdict.ledger import Ledger
 
 
 def patients(seed: int, n: int = 120) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 import pdcl
-from pdcl.duality.quantities import drift_of
+from pdcl.algorithm.drift import drift_of
 from pdcl.errors import PdclError, UsageError
-from pdcl.learners.catalog import method
 from pdcl.lifelong.growth import grow_outputs
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import method
 from pdcl.storage.serialize import same
 
 

@@ -14,7 +14,7 @@ import torch
 
 import pdcl
 from pdcl.errors import StateError
-from pdcl.learners.catalog import method
+from pdcl.methods.catalog import method
 from pdcl.storage.serialize import same
 from pdcl.streams.hashes import sample_hashes
 
@@ -34,7 +34,7 @@ def _new_learner(name: str) -> Any:
 ONE_MONTH = """
 import numpy, pdcl
 from pathlib import Path
-from pdcl.learners.catalog import method
+from pdcl.methods.catalog import method
 model, data, name, title = args
 entry = method(name)
 learner = pdcl.load(model) if Path(model).exists() else entry.load()(

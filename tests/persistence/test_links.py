@@ -13,10 +13,10 @@ import pytest
 
 import pdcl
 from pdcl.errors import PdclError, StateError, UsageError
+from pdcl.release.ledger import Ledger
 from pdcl.running.resume import resume
 from pdcl.storage.disk import append_line, write_whole
 from pdcl.storage.locking import Lock
-from pdcl.verdict.ledger import Ledger
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
 VAULT = ("manifest.json", "state.json", "state.safetensors", "network.safetensors", ".next", ".ready", "previous")
@@ -149,7 +149,7 @@ def test_a_link_in_place_of_a_whole_file_is_replaced(stranger: Path, tmp_path: P
 
 def test_figures_are_written_through_no_link(stranger: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from pdcl.reports.figures.style import figure, save
+    from pdcl.lab.figures.style import figure, save
 
     (tmp_path / "zeta.svg").symlink_to(stranger / "precious.txt")
     before = _content(stranger)
@@ -162,8 +162,8 @@ def test_figures_are_written_through_no_link(stranger: Path, tmp_path: Path) -> 
 
 def test_the_figure_of_a_what_if_is_written_through_no_link(stranger: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from pdcl.studies.whatif import Curve, Point
-    from pdcl.studies.whatif_figure import draw
+    from pdcl.lab.studies.whatif import Curve, Point
+    from pdcl.lab.studies.whatif_figure import draw
 
     place = tmp_path / "whatif-task1.png"
     place.symlink_to(stranger / "precious.txt")

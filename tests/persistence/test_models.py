@@ -13,7 +13,7 @@ from torch import nn
 
 import pdcl
 from pdcl.errors import Diverged, StateError, UsageError
-from pdcl.learners.replay import ER
+from pdcl.lab.methods.er import ER
 from pdcl.lifelong.save import APART
 from pdcl.storage import vault
 from pdcl.storage.serialize import as_parts, from_parts, same

@@ -17,11 +17,11 @@ import pytest
 from months import KILLED, begin, month, updated, words_of, write
 
 import pdcl
-from pdcl.learners.replay import ER
+from pdcl.lab.methods.er import ER
 from pdcl.lifelong.entry import FORGOTTEN
+from pdcl.release.evidence import verify
+from pdcl.release.ledger import Ledger
 from pdcl.streams.audits import read_audit
-from pdcl.verdict.evidence import verify
-from pdcl.verdict.ledger import Ledger
 
 VERBS = ("update", "rollback", "forget")
 

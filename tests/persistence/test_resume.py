@@ -12,13 +12,13 @@ import torch
 
 import pdcl
 from pdcl.errors import Interrupted, Locked, RecordError, RunFinished, StateError, UsageError
+from pdcl.learning.events import Event, Stepped
 from pdcl.records import checkpoint
 from pdcl.running.checkpointing import Pace
 from pdcl.running.resume import resume
 from pdcl.storage.locking import Lock
 from pdcl.storage.serialize import same
 from pdcl.testing import SITUATIONS, gaussian_stream
-from pdcl.training.events import Event, Stepped
 
 STREAM = gaussian_stream(SITUATIONS["plain"])
 SMALL: dict[str, Any] = {"epochs": 2, "batch": 8, "checkpoint_every": 2}

@@ -12,14 +12,14 @@ import torch
 
 import pdcl
 from pdcl.errors import StateError
-from pdcl.memory.store import Memory
+from pdcl.learning.loop import Position
+from pdcl.past.store import Memory
 from pdcl.ragged import Ragged
 from pdcl.records import checkpoint, row_chain
 from pdcl.records.row_chain import RowChain
 from pdcl.storage import disk
 from pdcl.storage.serialize import same
 from pdcl.testing import SITUATIONS, gaussian_stream
-from pdcl.training.loop import Position
 
 STREAM = gaussian_stream(SITUATIONS["plain"])
 RUN: Any = {"epochs": 2, "batch": 8, "checkpoint_every": 1}

@@ -10,8 +10,8 @@ import torch
 
 import pdcl
 from pdcl.errors import Interrupted, UsageError
+from pdcl.learning.events import DualsMoved
 from pdcl.storage.serialize import same
-from pdcl.training.events import DualsMoved
 
 DIM = 12
 LIMITS = {"plan=gold": "+30pt", "*": "+40pt"}

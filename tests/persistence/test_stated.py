@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.core.held_back import GUARD
-from pdcl.duality.rules import rule
+from pdcl.algorithm.rules import rule
 from pdcl.errors import UsageError
+from pdcl.learning.events import DualsMoved
+from pdcl.past.held_back import GUARD
 from pdcl.streams.transform import Transform
-from pdcl.training.events import DualsMoved
 
-pytestmark = pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
+pytestmark = pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
 
 
 def blobs(first: int, n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -85,10 +85,10 @@ def test_a_task_with_a_limit_of_its_own_is_held_to_it_by_the_rules_of_such_limit
     stated.learn(*blobs(0), name="a", epochs=1, tolerance=own)
     loaded = pdcl.load(learner.save(tmp_path / "model"))
     for core in (learner.core, loaded.core):
-        assert core.dual == core.duals.rule == rule("dual", rules[0])
-        assert core.partition == core.filling.partition == rule("partition", rules[1])
+        assert core.dual == core.algorithm.duals.rule == rule("dual", rules[0])
+        assert core.partition == rule("partition", rules[1])
     assert stated.core.dual == rule("dual", "ascent:lr=0.3")
-    assert stated.core.filling.partition == rule("partition", "uniform")
+    assert stated.core.partition == rule("partition", "uniform")
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -53,12 +53,11 @@ def test_limits_on_tokens_are_held_to_the_share_of_wrong_ones() -> None:
     assert [promise.task for promise in learner.promises.rows] == ["0", "1"]
 
 
-@pytest.mark.parametrize("stated", [{"drift": 0.3}, {"constrain": "loss:drift=0.3"}, {"constrain": "both"}])
-def test_drift_is_left_out_for_tokens_unless_it_is_stated(stated: dict[str, Any]) -> None:
+def test_drift_is_left_out_for_tokens_unless_it_is_stated() -> None:
     plain = taught(made("pdcl", {"tolerance": None}, per_token=True), True, range(1))
     assert "outputs" not in plain.held.columns
-    with pytest.raises(UsageError, match="those of tokens have none; use constrain='loss'"):
-        taught(made("pdcl", stated, per_token=True), True, range(1))
+    with pytest.raises(UsageError, match="those of tokens have none; use drift=0"):
+        taught(made("pdcl", {"drift": 0.3}, per_token=True), True, range(1))
     assert "outputs" in _classes().held.columns
 
 

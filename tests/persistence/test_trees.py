@@ -15,9 +15,9 @@ from torch.utils.data import Dataset
 
 import pdcl
 from pdcl.errors import UsageError
-from pdcl.learners.catalog import method
+from pdcl.learning.events import Event, Partitioned, Stepped
+from pdcl.methods.catalog import method
 from pdcl.storage.serialize import same
-from pdcl.training.events import Event, Partitioned, Stepped
 from pdcl.trees import Tree
 
 READY = (

@@ -18,10 +18,10 @@ from torch.utils._pytree import tree_leaves
 
 import pdcl
 from pdcl.errors import Diverged, PdclError, UsageError
-from pdcl.learners.catalog import method
 from pdcl.lifelong import lineage
 from pdcl.lifelong.learner import Learner
-from pdcl.memory import journal
+from pdcl.methods.catalog import method
+from pdcl.past import journal
 from pdcl.storage.serialize import same
 
 HOME = str(Path(pdcl.__file__).parent)

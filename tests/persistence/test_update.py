@@ -15,11 +15,11 @@ import pdcl
 from pdcl.cli import main
 from pdcl.errors import PdclError, StateError, UsageError
 from pdcl.lifelong.entry import REFUSED, ROLLED_BACK
+from pdcl.release.evidence import verify
+from pdcl.release.gate import model_hash
+from pdcl.release.updating import data_hash, samples_of
 from pdcl.reports.writing import report
 from pdcl.streams.audits import read_audit
-from pdcl.verdict.evidence import verify
-from pdcl.verdict.gate import model_hash
-from pdcl.verdict.updating import data_hash, samples_of
 
 
 def test_six_months(life: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from months import KILLED, month, seen, updated, words_of, wrong
 
+from pdcl.release.evidence import verify
 from pdcl.reports.writing import report
-from pdcl.verdict.evidence import verify
 
 
 def _killed_everywhere(life: Path, forks: Any, words: list[str], code: int, every: int, first: int = 1) -> int:

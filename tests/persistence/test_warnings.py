@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.training.events import Event, Infeasible, TaskBegan, Warned
+from pdcl.learning.events import Event, Infeasible, TaskBegan, Warned
 
 CUT = "witness=500: 20 were set aside; at most a tenth of a task's samples (200 here)"
 

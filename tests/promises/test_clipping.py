@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from pdcl.promises import Limit, Promises, Question, judge, judge_new, judge_task
-from pdcl.promises.clipping import LEAST, clip_of
+from pdcl.judging import Promises, Question, judge, judge_new, judge_task
+from pdcl.judging.clipping import LEAST, clip_of
+from pdcl.limits.limit import Limit
 
 ONE, FOUR = Limit("1.0", "loss", value=1.0), Limit("4.0", "loss", value=4.0)
 

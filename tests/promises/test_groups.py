@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pdcl.errors import UsageError
-from pdcl.promises import Limit, judge_task
+from pdcl.judging import judge_task
+from pdcl.limits.limit import Limit
 
 GROUPS, SIZE, TRIALS = 40, 8, 200
 SHARE, RISE = Limit("30%", value=0.3), Limit("+2pt", rise=0.02)

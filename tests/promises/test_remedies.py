@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from pdcl.promises import Limit, judge_task
-from pdcl.promises.remedies import Held
+from pdcl.judging import judge_task
+from pdcl.judging.remedies import Held
+from pdcl.limits.limit import Limit
 
 THEN = np.repeat([1.0, 0.0], [20, 380])
 NOW = np.repeat([1.0, 0.0, 1.0], [20, 280, 100])

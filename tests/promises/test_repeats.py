@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.core.held_back import REPLAY, WITNESS, Counts, hold_back
-from pdcl.core.repeats import row_hashes
+from pdcl.past.held_back import REPLAY, WITNESS, Counts, hold_back
+from pdcl.past.repeats import row_hashes
 from pdcl.streams.data import TensorData
 
-pytestmark = pytest.mark.filterwarnings("ignore::pdcl.promises.LimitBroken")
+pytestmark = pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
 
 
 def noise(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +163,7 @@ def test_a_sample_that_an_earlier_task_of_a_run_had_is_no_witness() -> None:
 
 
 def test_a_loop_that_goes_on_holds_back_the_same() -> None:
-    from pdcl.core.repeats import Earlier
+    from pdcl.past.repeats import Earlier
 
     stream, _ = repeating()
     held = []

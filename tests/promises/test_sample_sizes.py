@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pdcl.promises import change_upper, samples_needed, samples_needed_for_mean, samples_needed_for_rate
-from pdcl.promises.bounds import mean_upper, rate_upper
+from pdcl.judging import change_upper, samples_needed, samples_needed_for_mean, samples_needed_for_rate
+from pdcl.judging.bounds import mean_upper, rate_upper
 
 
 def share_kept(n, points, changed, level, runs=1000):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pdcl.errors import UsageError
-from pdcl.promises import Split, split_errors
+from pdcl.judging import Split, split_errors
 
 
 def test_the_parts_are_the_error_rate():

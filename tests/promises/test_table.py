@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from pdcl.promises import Limit, LimitBroken, Promise, Promises, judge_task
+from pdcl.judging import LimitBroken, Promise, Promises, judge_task
+from pdcl.limits.limit import Limit
 
 DESIGNED = """\
 task      limit            then     now (witnesses, 95 %)   verdict

@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import binom
 
 from pdcl.errors import UsageError
-from pdcl.promises import Limit, Question, Split, half_way, judge, judge_new, judge_task, paired
+from pdcl.judging import Question, Split, half_way, judge, judge_new, judge_task, paired
+from pdcl.limits.limit import Limit
 
 TWO_POINTS = Limit("+2pt", rise=0.02)
 FIVE = Limit("5%", value=0.05)

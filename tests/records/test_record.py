@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from pdcl.errors import PdclError, RecordError, RunFinished, RunUnfinished, UsageError
+from pdcl.learning.events import Event, Stepped, Warned
 from pdcl.records import Record, read_config, read_events, read_result, run_name
 from pdcl.records.writing import dumps
 from pdcl.storage.disk import write_whole
-from pdcl.training.events import Event, Stepped, Warned
 
 
 def test_a_record_gives_back_what_it_was_given(tmp_path, fake_run):

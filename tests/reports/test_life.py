@@ -12,8 +12,9 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.promises import Limit, judge_task
-from pdcl.promises.table import Promises
+from pdcl.judging import judge_task
+from pdcl.judging.table import Promises
+from pdcl.limits.limit import Limit
 from pdcl.reports.story import Story
 from pdcl.reports.writing import report, write_report
 

@@ -11,19 +11,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from pdcl.cli import paper as command_line
 from pdcl.errors import UsageError
-from pdcl.metrics import interval
-from pdcl.records import checksum, scan
-from pdcl.records.packing import unpack
-from pdcl.reports.figures.drawn import Drawn
-from pdcl.reports.paper.claims import CLAIMS
-from pdcl.reports.paper.gallery import draw_answers
-from pdcl.reports.paper.page import equal_parts, of_paper, write_page
-from pdcl.reports.paper.price_figure import price_panels
-from pdcl.reports.paper.prices import SETTLED
-from pdcl.reports.paper.reasons import reasons
-from pdcl.reports.paper.runs import (
+from pdcl.lab.cli import paper as command_line
+from pdcl.lab.figures.drawn import Drawn
+from pdcl.lab.paper.claims import CLAIMS
+from pdcl.lab.paper.gallery import draw_answers
+from pdcl.lab.paper.page import equal_parts, of_paper, write_page
+from pdcl.lab.paper.price_figure import price_panels
+from pdcl.lab.paper.prices import SETTLED
+from pdcl.lab.paper.reasons import reasons
+from pdcl.lab.paper.runs import (
     HELD,
     NOT_HELD,
     NOT_RUN,
@@ -36,9 +33,12 @@ from pdcl.reports.paper.runs import (
     no_more,
     within,
 )
-from pdcl.reports.paper.sizes import by_size
-from pdcl.reports.paper.untested import UNTESTED
-from pdcl.studies import load
+from pdcl.lab.paper.sizes import by_size
+from pdcl.lab.paper.untested import UNTESTED
+from pdcl.lab.studies import load
+from pdcl.metrics import interval
+from pdcl.records import checksum, scan
+from pdcl.records.packing import unpack
 
 SEEDS = range(4)
 
@@ -290,7 +290,7 @@ def test_a_price_is_worse_the_further_points_lie_below_its_line(study) -> None:
 
 
 def test_wrong_labels_are_found_by_the_ids_of_stored_samples(tmp_path, fake_run) -> None:
-    from pdcl.reports.paper.measures import wrong_among_large_of_tasks, wrong_stored
+    from pdcl.lab.paper.measures import wrong_among_large_of_tasks, wrong_stored
     from pdcl.streams.catalog import load as load_stream
 
     noisy = load_stream("digits", noise=0.1).tasks[0].data.targets

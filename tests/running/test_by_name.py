@@ -10,7 +10,7 @@ import pytest
 
 import pdcl
 from pdcl.errors import UsageError
-from pdcl.learners.catalog import methods
+from pdcl.methods.catalog import methods
 
 # X-DER prepares the heads of tasks to come, so it must know all tasks beforehand.
 KNOWS_ALL_TASKS = {"xder"}

@@ -11,14 +11,14 @@ import pytest
 
 from pdcl.cli import main
 from pdcl.errors import RecordError
+from pdcl.lab.studies.expansion import expand
+from pdcl.lab.studies.parsing import parse
+from pdcl.lab.studies.worker import Streams
 from pdcl.records.reading import read_config
 from pdcl.reports.command import command
 from pdcl.running.rebuild import described
 from pdcl.running.run import run
 from pdcl.streams import load
-from pdcl.studies.expansion import expand
-from pdcl.studies.parsing import parse
-from pdcl.studies.worker import Streams
 
 DERIVED = {"domains": 2, "permuted": True, "per_class": 10, "noise": 0.2, "derive_seed": 3}
 

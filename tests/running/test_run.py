@@ -11,10 +11,10 @@ import torch
 
 import pdcl
 from pdcl.errors import Diverged, PdclError, RecordError, RunFinished, UsageError
-from pdcl.learners.catalog import method
+from pdcl.lab.presets import layers, stream_options, tables
+from pdcl.methods.catalog import method
 from pdcl.records import read_config, read_events, read_result
 from pdcl.running.options import resolve
-from pdcl.running.presets import layers, stream_options, tables
 
 QUICK = {"epochs": 1, "memory": 30}
 
@@ -54,13 +54,13 @@ def test_a_run_leaves_torchs_own_randomness_and_threads_as_they_were():
 
 
 def test_a_record_holds_what_architecture_promises(tmp_path):
-    result = pdcl.run("digits", "pdcl", seed=1, out=tmp_path, **QUICK)
+    result = pdcl.run("digits", "pdcl", preset="tuned", seed=1, out=tmp_path, **QUICK)
     assert result.path == tmp_path / result.path.name
     assert result.path.name.startswith("digits-pdcl-m30-s1-")
     config = read_config(result.path)
     assert config["options"]["memory"] == {"value": 30, "source": "user"}
-    assert config["options"]["batch"]["source"] == "preset default"
-    assert config["options"]["lr"]["source"] == "preset default, pdcl"
+    assert config["options"]["batch"]["source"] == "preset tuned"
+    assert config["options"]["lr"]["source"] == "preset tuned, pdcl"
     assert config["options"]["alpha"] == {"value": 0.5, "source": "method"}
     kinds = [event["event"] for event in read_events(result.path)]
     assert kinds[0] == "run_began"
@@ -95,10 +95,10 @@ def test_task_incremental_accuracy_never_falls_below_class_incremental():
 
 def test_the_sources_of_options_go_from_method_to_user():
     stream, entry = pdcl.stream("digits"), method("pdcl")
-    found = resolve(entry, stream, None, {"lr": 0.5}, {"dual_lr": 0.7})
+    found = resolve(entry, stream, "tuned", {"lr": 0.5}, {"dual_lr": 0.7})
     assert (found.values["lr"], found.sources["lr"]) == (0.5, "user")
     assert (found.values["dual_lr"], found.sources["dual_lr"]) == (0.7, "study")
-    assert found.sources["epochs"] == "preset default"
+    assert found.sources["epochs"] == "preset tuned"
     assert found.sources["level"] == "method"
 
 
@@ -107,20 +107,20 @@ def test_the_sources_of_options_go_from_method_to_user():
 )
 def test_the_nearest_tabulated_memory_decides(memory, rate):
     values = {}
-    for _, table in layers("mnist", "default", method("er"), memory):
+    for _, table in layers("mnist", "tuned", method("er"), memory):
         values |= table
     assert values["lr"] == rate
 
 
 @pytest.mark.parametrize("stream", ["digits", "mnist", "organa", "speech", "tiny_imagenet", "banking77"])
 def test_every_benchmark_has_its_presets_and_they_name_real_options(stream):
-    from pdcl.learners.catalog import methods
+    from pdcl.methods.catalog import methods
     from pdcl.running.options import names
 
     known = {name: set(names(entry.load())) for name, entry in methods().items() if not isinstance(entry.target, type)}
     anywhere = set().union(*known.values())
     papers = set() if stream == "banking77" else {"paper", "equal"}
-    assert {"default", *papers} <= tables(stream).keys()
+    assert {"tuned", *papers} <= tables(stream).keys()
     for preset, table in tables(stream).items():
         for key, value in table.items():
             if isinstance(value, dict) and key != "stream":
@@ -163,7 +163,7 @@ def test_a_stream_without_presets_gets_auto_and_says_so():
         (lambda: pdcl.run("digit", "pdcl"), "digits"),
         (lambda: pdcl.run("digits", "pdcl", dual_rl=1), "Did you mean 'dual_lr'"),
         (lambda: pdcl.run("digits", "finetune", memory=10), "'finetune' has no option 'memory'"),
-        (lambda: pdcl.run("digits", "pdcl", preset="papr"), "it has: default"),
+        (lambda: pdcl.run("digits", "pdcl", preset="papr"), "it has: auto, tuned"),
         (lambda: pdcl.run("digits", "er", memory=3), "memory=3 is smaller than the 5 tasks"),
         (lambda: pdcl.run("digits", "er", batch=0), "batch=0"),
         (lambda: pdcl.run("digits", "er", precision="float8"), "precision='float8'"),
@@ -212,7 +212,7 @@ def test_plugins_are_known_after_they_are_loaded(tmp_path):
     from pdcl.running.plugins import load_file
 
     (tmp_path / "own.py").write_text(
-        "import pdcl\nfrom dataclasses import dataclass\nfrom pdcl.learners.plain import Finetune\n"
+        "import pdcl\nfrom dataclasses import dataclass\nfrom pdcl.methods.plain import Finetune\n"
         "@pdcl.register('own-plain', summary='plain')\n@dataclass(eq=False)\nclass Own(Finetune):\n    '''Plain.'''\n"
     )
     load_file(str(tmp_path / "own.py"))

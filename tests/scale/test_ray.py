@@ -21,9 +21,9 @@ from private_network import in_private_network, is_alone
 from ray.cluster_utils import Cluster
 
 import pdcl
-from pdcl.studies import Ended, LocalProcesses, Started, Study, execute
-from pdcl.studies.parsing import parse
-from pdcl.studies.ray_cluster import RayCluster
+from pdcl.lab.studies import Ended, LocalProcesses, Started, Study, execute
+from pdcl.lab.studies.parsing import parse
+from pdcl.lab.studies.ray_cluster import RayCluster
 
 # Seconds: as many as Ray's processes get to start and to answer.
 PATIENCE = 600
@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pdcl
-from pdcl.learners.plain import Finetune
+from pdcl.methods.plain import Finetune
 
 
 @pdcl.register("broken")
@@ -148,7 +148,7 @@ def test_failures_end_one_run_and_lost_workers_are_tried_again(cluster: Any, tmp
 
 @in_private_network
 def test_what_if_gives_the_same_curve_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
-    from pdcl.studies.whatif import whatif
+    from pdcl.lab.studies.whatif import whatif
 
     options = {"memory": 20, "tolerance": 0.2, "epochs": 1, "network": "linear", "dual_steps": 4, "seed": 0}
     run = pdcl.run("digits", "pdcl", out=tmp_path, **options).path

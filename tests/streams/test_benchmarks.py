@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from pdcl.lab.benchmarks import organa, speech
+from pdcl.lab.benchmarks.raw.archive import MissingData, locate, verify
+from pdcl.lab.benchmarks.raw.preparing import Arrays, prepared
 from pdcl.streams import Data, Stream, everything, load
-from pdcl.streams.benchmarks import organa, speech
-from pdcl.streams.raw.archive import MissingData, locate, verify
-from pdcl.streams.raw.preparing import Arrays, prepared
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import torch
 
 from pdcl.errors import UsageError
 from pdcl.streams import Stream, UnknownStream, load, register_stream, split
-from pdcl.streams.catalog import BUILT_IN, Entry, catalog
+from pdcl.streams.catalog import Entry, built_in, catalog
 
 
 @pytest.fixture
@@ -31,14 +31,14 @@ def entries() -> dict[str, Entry]:
 def test_the_list_costs_no_import_of_torch() -> None:
     code = (
         "import sys; from pdcl.streams.catalog import catalog; names = [entry.name for entry in catalog()];"
-        "from pdcl.streams.raw.archive import status; status();"
+        "from pdcl.lab.benchmarks.raw.archive import status; status();"
         "assert 'mnist' in names; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_built_in_stream_can_be_resolved_and_says_what_it_is() -> None:
-    for entry in BUILT_IN:
+    for entry in built_in():
         assert callable(entry.resolve())
         assert entry.summary
         assert entry.licence
@@ -71,7 +71,7 @@ def test_a_users_stream_is_loaded_and_listed_by_its_name() -> None:
 
 
 def test_installed_packages_bring_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("outside", f"{BUILT_IN[0].loader}", "pdcl.streams")
+    point = EntryPoint("outside", f"{built_in()[0].loader}", "pdcl.streams")
     monkeypatch.setattr("pdcl.streams.catalog.entry_points", lambda group: [point])
     assert load("outside").name == "digits"
     assert "outside" in entries()

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pdcl.errors import PdclError
-from pdcl.streams.raw.archive import fetch, locate, verify
-from pdcl.streams.raw.download import DownloadFailed, download
-from pdcl.streams.raw.sources import SOURCES, File, Source
+from pdcl.lab.benchmarks.raw.archive import fetch, locate, verify
+from pdcl.lab.benchmarks.raw.download import DownloadFailed, download
+from pdcl.lab.benchmarks.raw.sources import SOURCES, File, Source
 
 CONTENT = bytes(range(256)) * 4000
 RIGHT = "sha256:" + hashlib.sha256(CONTENT).hexdigest()

@@ -15,9 +15,9 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 import pdcl
 from pdcl.errors import UsageError
+from pdcl.learning.batches import epoch_order, in_blocks
 from pdcl.storage.serialize import same
 from pdcl.streams.checks import BadData
-from pdcl.training.batches import epoch_order, in_blocks
 
 STARTED = Path(__file__).parents[1] / "started"
 X = np.random.default_rng(0).normal(size=(900, 6)).astype("float32")

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pdcl.streams.benchmarks import mnist, speech, tiny_imagenet
-from pdcl.streams.raw.archive import Located, WrongFile
-from pdcl.streams.raw.sources import TINY_IMAGENET
+from pdcl.lab.benchmarks import mnist, speech, tiny_imagenet
+from pdcl.lab.benchmarks.raw.archive import Located, WrongFile
+from pdcl.lab.benchmarks.raw.sources import TINY_IMAGENET
 
 image = pytest.importorskip("PIL.Image", reason="reading JPEGs needs Pillow")
 

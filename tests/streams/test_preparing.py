@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from pdcl.errors import PdclError
-from pdcl.streams.raw.archive import Located
-from pdcl.streams.raw.preparing import Arrays, prepared
-from pdcl.streams.raw.sources import SOURCES, File, Source
+from pdcl.lab.benchmarks.raw.archive import Located
+from pdcl.lab.benchmarks.raw.preparing import Arrays, prepared
+from pdcl.lab.benchmarks.raw.sources import SOURCES, File, Source
 
 RAW = b"raw bytes"
 
@@ -24,8 +24,8 @@ SCRIPT = """
 import os, sys, time
 import numpy as np
 from pathlib import Path
-from pdcl.streams.raw.sources import SOURCES, File, Source
-from pdcl.streams.raw import preparing
+from pdcl.lab.benchmarks.raw.sources import SOURCES, File, Source
+from pdcl.lab.benchmarks.raw import preparing
 SOURCES["toy"] = Source("toy", "toys", "MIT", "", (File("raw.bin", {checksum!r}, 9),))
 def make(located):
     Path({log!r}).open("a").write("made\\n")
@@ -67,7 +67,7 @@ def visible(place: Path) -> list[str]:
 
 def test_the_second_time_nothing_is_made_nor_hashed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepared("toy", make)
-    monkeypatch.setattr("pdcl.streams.raw.preparing.require_right", never)
+    monkeypatch.setattr("pdcl.lab.benchmarks.raw.preparing.require_right", never)
     second = prepared("toy", never)
     assert np.array_equal(first.arrays["train_x"], second.arrays["train_x"])
     assert second.fingerprint == {"raw.bin": SOURCES["toy"].original[0].checksum}

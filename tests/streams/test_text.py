@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from pdcl.errors import UsageError
+from pdcl.lab.benchmarks import banking77
+from pdcl.lab.benchmarks.raw import text_features
+from pdcl.lab.benchmarks.raw.archive import Located, WrongFile
+from pdcl.lab.benchmarks.raw.sources import BANKING77
+from pdcl.lab.benchmarks.raw.text_features import hashed, minilm
 from pdcl.streams import load
-from pdcl.streams.benchmarks import banking77
-from pdcl.streams.raw import text_features
-from pdcl.streams.raw.archive import Located, WrongFile
-from pdcl.streams.raw.sources import BANKING77
-from pdcl.streams.raw.text_features import hashed, minilm
 
 NAMES = [f"intent_{k}" for k in range(banking77.CLASSES)]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pdcl.streams.raw.archive import WrongFile
-from pdcl.streams.raw.unpacking import members
+from pdcl.lab.benchmarks.raw.archive import WrongFile
+from pdcl.lab.benchmarks.raw.unpacking import members
 
 FILES = {"a/one.txt": b"1" * 10, "a/two.bin": b"2" * 20, "../outside.txt": b"3", "/root.txt": b"4"}
 

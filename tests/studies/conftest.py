@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pdcl.studies import Ended, Job, Started
-from pdcl.studies.worker import Streams, carry_out
+from pdcl.lab.studies import Ended, Job, Started
+from pdcl.lab.studies.worker import Streams, carry_out
 
 QUICK = """
 [study]

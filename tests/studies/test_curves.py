@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pdcl.cli import study as command_line
 from pdcl.errors import UsageError
-from pdcl.studies import execute
-from pdcl.studies.curves import Answered
-from pdcl.studies.parsing import parse
+from pdcl.lab.cli import study as command_line
+from pdcl.lab.studies import execute
+from pdcl.lab.studies.curves import Answered
+from pdcl.lab.studies.parsing import parse
 
 STUDY = {"name": "s", "streams": ["synthetic"], "methods": ["pdcl0"], "memory": [20], "seeds": 2}
 OPTIONS = {"epochs": 1, "network": "linear", "tolerance": 0.5, "dual_steps": 4}

@@ -13,12 +13,12 @@ import pytest
 
 from pdcl.cli import main
 from pdcl.errors import PdclError
+from pdcl.lab.studies import Outcome, execute
+from pdcl.lab.studies.parsing import parse
+from pdcl.learning.loop import Loop
 from pdcl.records import Record, scan, survey
 from pdcl.reports.live.following import Directory
 from pdcl.storage import disk
-from pdcl.studies import Outcome, execute
-from pdcl.studies.parsing import parse
-from pdcl.training.loop import Loop
 
 
 @pytest.fixture

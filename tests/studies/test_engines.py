@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pdcl.cli.study import main
 from pdcl.errors import UsageError, WorkFailed
+from pdcl.lab.cli.study import main
+from pdcl.lab.studies import Ended, Job, LocalProcesses, RunSpec
+from pdcl.lab.studies.worker import Streams, carry_out
 from pdcl.storage.disk import write_whole
 from pdcl.storage.locking import Lock
-from pdcl.studies import Ended, Job, LocalProcesses, RunSpec
-from pdcl.studies.worker import Streams, carry_out
 
 SPEC = RunSpec(
     "synthetic", "er", "er", 0, 10, None, {"epochs": 1, "network": "linear"}, {"tasks": 2, "size": 40, "test_size": 20}

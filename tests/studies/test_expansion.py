@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
-from pdcl.studies import Study, load, shipped
-from pdcl.studies.choosing import chosen_by
-from pdcl.studies.parsing import parse
+from pdcl.lab.studies import Study, load, shipped
+from pdcl.lab.studies.choosing import chosen_by
+from pdcl.lab.studies.parsing import parse
 
 HEAD = {"name": "s", "streams": ["digits"], "methods": ["er", "pdcl"], "memory": [50], "seeds": 1}
 

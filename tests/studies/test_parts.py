@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pdcl.cli import study as command_line
 from pdcl.errors import UsageError
-from pdcl.studies import execute, load
-from pdcl.studies.parsing import parse
+from pdcl.lab.cli import study as command_line
+from pdcl.lab.studies import execute, load
+from pdcl.lab.studies.parsing import parse
 
 CONTENT = {
     "study": {"name": "s", "streams": ["synthetic"], "methods": ["er", "pdcl"], "memory": [20], "seeds": 1},
@@ -76,7 +76,7 @@ def test_a_dry_run_says_how_long_each_part_takes(capsys, tmp_path) -> None:
 
 
 def test_packed_runs_are_done_wherever_they_are_unpacked(tmp_path, engine, capsys) -> None:
-    from pdcl.cli import unpack
+    from pdcl.lab.cli import unpack
     from pdcl.records import scan
     from pdcl.records.packing import pack
 

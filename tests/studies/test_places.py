@@ -10,10 +10,10 @@ import pytest
 
 import pdcl
 from pdcl.cli import main
-from pdcl.core.held_back import allowed
 from pdcl.errors import UsageError
-from pdcl.promises.places import Curve, fit
-from pdcl.studies.places import Need, memory_for, plan, total
+from pdcl.judging.places import Curve, fit
+from pdcl.lab.studies.places import Need, memory_for, plan, total
+from pdcl.past.held_back import allowed
 
 
 def _true(n: float, a: float = 0.03, c: float = 0.8) -> float:

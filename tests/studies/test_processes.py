@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from pdcl.lab.studies import LocalProcesses, execute, load
 from pdcl.records import scan
-from pdcl.studies import LocalProcesses, execute, load
 
 PLUGIN = """
 import os
 from dataclasses import dataclass
 
 import pdcl
-from pdcl.learners.plain import Finetune
+from pdcl.methods.plain import Finetune
 
 
 @pdcl.register("broken")
@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pdcl
-from pdcl.learners.replay import ER
+from pdcl.lab.methods.er import ER
 
 
 @pdcl.register("er-waiting")

@@ -11,11 +11,11 @@ import pytest
 from torch import Tensor
 
 import pdcl
+from pdcl.lab.studies import Planned, execute
+from pdcl.lab.studies.parsing import parse
+from pdcl.lab.studies.study import Study
 from pdcl.records import read_config, scan
 from pdcl.streams.data import Data
-from pdcl.studies import Planned, execute
-from pdcl.studies.parsing import parse
-from pdcl.studies.study import Study
 
 WORSE, BETTER = {"lr": 1e-6}, {"lr": 0.05}
 

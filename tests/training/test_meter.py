@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from pdcl.learning.meter import AT_ONCE, Meter
 from pdcl.ranks import ALONE
-from pdcl.training.meter import AT_ONCE, Meter
 
 
 @pytest.mark.parametrize("steps", [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE])

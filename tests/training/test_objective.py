@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from pdcl.core.objective import OBJECTIVES
 from pdcl.errors import UsageError
+from pdcl.objective import OBJECTIVES
 from pdcl.ragged import Ragged
 
 TOKENS = OBJECTIVES["tokens"]

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.learners.catalog import method
+from pdcl.learning.batches import batches
+from pdcl.learning.optimizers import make_optimizer
+from pdcl.learning.placement import LOOK_EVERY
+from pdcl.methods.catalog import method
 from pdcl.streams.catalog import load
-from pdcl.training.batches import batches
-from pdcl.training.optimizers import make_optimizer
-from pdcl.training.placement import LOOK_EVERY
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_autocast_lowers_the_forward_pass_alone(name: str) -> None:
 
 FAULTS = """
 import resource, sys, torch
-from pdcl.training.placement import keep_freed_memory
+from pdcl.learning.placement import keep_freed_memory
 if sys.argv[1] == "kept":
     keep_freed_memory()
 def step():

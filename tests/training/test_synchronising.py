@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pdcl.errors import Diverged
-from pdcl.learners.catalog import method
+from pdcl.learning.batches import batches
+from pdcl.learning.placement import LOOK_EVERY, Finiteness
+from pdcl.methods.catalog import method
 from pdcl.streams.catalog import load
-from pdcl.training.batches import batches
-from pdcl.training.placement import LOOK_EVERY, Finiteness
 
 STEPS = 2 * LOOK_EVERY
 

@@ -15,14 +15,14 @@ from torch.optim.lr_scheduler import LRScheduler, MultiStepLR, OneCycleLR, Reduc
 import pdcl
 from pdcl import testing
 from pdcl.errors import StateError, UsageError
-from pdcl.learners.catalog import method
-from pdcl.learners.plain import Finetune
+from pdcl.learning.batches import batches, epoch_order
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
+from pdcl.methods.catalog import method
+from pdcl.methods.plain import Finetune
 from pdcl.storage.serialize import same
 from pdcl.streams.data import TensorData
 from pdcl.streams.task import Stream
-from pdcl.training.batches import batches, epoch_order
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 SIZES = [{0: 20, 1: 20}, {2: 20, 3: 20}]
 MOMENTUM = partial(torch.optim.SGD, lr=0.1, momentum=0.9)

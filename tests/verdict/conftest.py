@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from pdcl.learners.plain import Finetune
+from pdcl.methods.plain import Finetune
 from pdcl.streams.class_split import split
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pdcl.verdict.advice import Stored, _memory
-from pdcl.verdict.deciding import Judged
+from pdcl.release.advice import Stored, _memory
+from pdcl.release.deciding import Judged
 
 
 @pytest.mark.parametrize(

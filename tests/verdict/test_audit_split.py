@@ -5,11 +5,11 @@ import pytest
 
 import pdcl
 from pdcl.errors import PdclError, UsageError
+from pdcl.learning.events import SetAside, TaskBegan
 from pdcl.lifelong import references
 from pdcl.streams.audits import read_audit
 from pdcl.streams.hashes import sample_hashes
 from pdcl.streams.transform import Transform
-from pdcl.training.events import SetAside, TaskBegan
 
 
 def task(seed, labels=("cat", "dog"), n=200):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from pdcl.promises import bounds
-from pdcl.verdict.estimates import Mean, Rate, certifiable, decides, further, wanted
+from pdcl.judging import bounds
+from pdcl.release.estimates import Mean, Rate, certifiable, decides, further, wanted
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import pdcl
-from pdcl.studies.whatif import Job, curve, solve
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
+from pdcl.lab.studies.whatif import Job, curve, solve
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 
 TOLERANCES = (0.6, 0.5)
 GAMMA = 0.04

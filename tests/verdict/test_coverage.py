@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pdcl.promises import bounds
-from pdcl.verdict.deciding import FAIL, PASS, Row, decide, holm, passes
-from pdcl.verdict.estimates import Mean, Rate
+from pdcl.judging import bounds
+from pdcl.release.deciding import FAIL, PASS, Row, decide, holm, passes
+from pdcl.release.estimates import Mean, Rate
 
 LEVEL, LIMIT, FALSE_ALARM = 0.05, 0.05, 1e-6
 AUDITS = 4000

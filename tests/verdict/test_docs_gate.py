@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pdcl.verdict.evidence import verify
-from pdcl.verdict.outcome import CAVEAT
+from pdcl.release.evidence import verify
+from pdcl.release.outcome import CAVEAT
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "gate.md"

@@ -8,10 +8,10 @@ import torch
 
 import pdcl
 from pdcl.errors import StateError, UsageError
+from pdcl.release.criteria import Asked
+from pdcl.release.evidence import BadEvidence, verify
+from pdcl.release.gate import Case
 from pdcl.streams.audits import as_audit
-from pdcl.verdict.criteria import Asked
-from pdcl.verdict.evidence import BadEvidence, verify
-from pdcl.verdict.gate import Case
 
 
 @pytest.fixture

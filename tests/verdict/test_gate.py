@@ -10,9 +10,9 @@ import torch
 
 import pdcl
 from pdcl.errors import UsageError
-from pdcl.verdict.ledger import LedgerError
-from pdcl.verdict.outcome import CAVEAT
-from pdcl.verdict.output import FORMATS
+from pdcl.release.ledger import LedgerError
+from pdcl.release.outcome import CAVEAT
+from pdcl.release.output import FORMATS
 
 
 @pytest.fixture

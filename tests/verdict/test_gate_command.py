@@ -86,7 +86,7 @@ def test_no_mistake_looks_like_a_verdict(place, words, text, monkeypatch, capsys
 
 def test_a_defect_is_4_and_a_misspelt_command_64(place):
     script = (
-        "import sys, pdcl.verdict.gate as g; from pdcl.cli import main\n"
+        "import sys, pdcl.release.gate as g; from pdcl.cli import main\n"
         "def broken(*a, **k): raise RuntimeError('a defect')\n"
         "g.gate = broken\n"
         "code = main(['gate', 'model', '--audit', 'good', '--max-error', '0.1'])\n"
@@ -99,7 +99,7 @@ def test_a_defect_is_4_and_a_misspelt_command_64(place):
 
 def test_an_interrupt_in_the_midst_of_judging_is_130(place):
     script = (
-        "import sys, time, pdcl.verdict.gate as g; from pdcl.cli import main\n"
+        "import sys, time, pdcl.release.gate as g; from pdcl.cli import main\n"
         "def slow(*a, **k): print('judging', flush=True); time.sleep(60)\n"
         "g.gate = slow\n"
         "sys.exit(main(['gate', 'model', '--audit', 'good', '--max-error', '0.1']))"

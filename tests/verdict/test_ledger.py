@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-import pdcl.verdict.ledger
+import pdcl.release.ledger
 from pdcl.errors import UsageError
-from pdcl.verdict.ledger import Ledger, LedgerError, checked
+from pdcl.release.ledger import Ledger, LedgerError, checked
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_changed_ledger_is_noticed(ledger, change):
         entry = json.loads(lines[1])
         del entry["hash"]
         entry["question"] = {"model": "z"}
-        lines[1] = json.dumps({**entry, "hash": pdcl.verdict.ledger.digest(entry)}) + "\n"
+        lines[1] = json.dumps({**entry, "hash": pdcl.release.ledger.digest(entry)}) + "\n"
     ledger.path.write_text("".join(lines))
     with pytest.raises(LedgerError, match="changed"):
         ledger.look({"model": "d"})
@@ -88,7 +88,7 @@ def test_half_a_line_left_by_a_crash_was_never_a_look(ledger):
 
 def test_processes_at_once_take_different_looks(ledger):
     script = (
-        "import sys; from pdcl.verdict.ledger import Ledger\n"
+        "import sys; from pdcl.release.ledger import Ledger\n"
         "for i in range(5): print(Ledger(sys.argv[1]).look({'model': [sys.argv[2], i]}, looks=20).number)"
     )
     arguments = [sys.executable, "-c", script, str(ledger.path)]

@@ -9,10 +9,10 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.verdict.evidence import verify
-from pdcl.verdict.ledger import Ledger, LedgerError
-from pdcl.verdict.looks import Sample
-from pdcl.verdict.marks import marks_of
+from pdcl.release.evidence import verify
+from pdcl.release.ledger import Ledger, LedgerError
+from pdcl.release.looks import Sample
+from pdcl.release.marks import marks_of
 
 
 def samples(seed, n=150):
@@ -156,8 +156,8 @@ def without_samples(entries):
     """As an older pdcl wrote it."""
     book = [{k: v for k, v in e.items() if k not in ("looks", "confidence", "samples", "of") or e["kind"] == "plan"}
             for e in entries]  # fmt: skip
-    from pdcl.verdict.ledger import FIRST
-    from pdcl.verdict.looks import digest
+    from pdcl.release.ledger import FIRST
+    from pdcl.release.looks import digest
 
     previous = FIRST
     for entry in book:

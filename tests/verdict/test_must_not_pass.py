@@ -8,10 +8,10 @@ import pytest
 
 import pdcl
 from pdcl.cli import main
-from pdcl.learners.plain import Finetune
+from pdcl.methods.plain import Finetune
+from pdcl.release.evidence import verify
+from pdcl.release.ledger import Ledger, LedgerError
 from pdcl.streams.audits import read_audit
-from pdcl.verdict.evidence import verify
-from pdcl.verdict.ledger import Ledger, LedgerError
 
 
 def months(labels, seed, n=400):

@@ -9,11 +9,11 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.promises.paired import change_above, change_upper
-from pdcl.verdict.changes import Change, MeanChange, change_of
-from pdcl.verdict.evidence import BadEvidence, verify
-from pdcl.verdict.gate import Case
-from pdcl.verdict.reopen import recalled
+from pdcl.judging.paired import change_above, change_upper
+from pdcl.release.changes import Change, MeanChange, change_of
+from pdcl.release.evidence import BadEvidence, verify
+from pdcl.release.gate import Case
+from pdcl.release.reopen import recalled
 
 FAR = {"cat": 0, "dog": 12, "owl": 24}
 
@@ -149,8 +149,8 @@ def test_the_command_line_asks_the_same(life, tmp_path, capsys):
 
 
 def test_a_case_always_holds_its_rows_in_the_order_of_their_hashes(oracle, audit):
+    from pdcl.release.criteria import Asked, criteria_of
     from pdcl.streams.audits import as_audit
-    from pdcl.verdict.criteria import Asked, criteria_of
 
     made = as_audit(audit([20, 20, 20], [1, 1, 1]))
     case = Case.of(oracle, made, Asked(criteria_of(max_error=0.1)))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pdcl.promises.paired import change_above
-from pdcl.verdict.deciding import holm, passes
+from pdcl.judging.paired import change_above
+from pdcl.release.deciding import holm, passes
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "gate.py"
 LIMIT, LEVEL, AUDITS = 0.02, 0.05, 4000

@@ -7,11 +7,11 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.studies.attainable import Level, Reach
-from pdcl.studies.whatif import Solved, carry_out, curve, looks, solve, whatif
-from pdcl.studies.whatif_figure import draw
-from pdcl.training.schedule import Schedule
-from pdcl.verdict.prices import is_moving
+from pdcl.lab.studies.attainable import Level, Reach
+from pdcl.lab.studies.whatif import Solved, carry_out, curve, looks, solve, whatif
+from pdcl.lab.studies.whatif_figure import draw
+from pdcl.learning.schedule import Schedule
+from pdcl.release.prices import is_moving
 
 OPTIONS = {"memory": 60, "epochs": 1, "batch": 20, "dual_steps": 20, "seed": 0}
 PRICED = {**OPTIONS, "tolerance": "1.1x", "base": 0.0, "drift": 0.0, "guard": 0, "witness": 0}
@@ -69,7 +69,7 @@ def test_what_if_starts_where_the_run_stood(result):
         return Solved(0.0, 1.0, 0.0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pdcl.studies.whatif.carry_out", spy)
+        patch.setattr("pdcl.lab.studies.whatif.carry_out", spy)
         whatif(result.path, 1, [0.1], workers=1)
     job = next(job for job in seen if job.change == 0)
     from pdcl.running.rebuild import described

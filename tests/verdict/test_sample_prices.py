@@ -13,8 +13,8 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 
 N = 10
 # ε_i is 1.1 times the tolerance of a task.

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from pdcl.errors import Interrupted, LearningWarning, LimitBroken, PdclError
+from pdcl.laboratory import lab
 from pdcl.printable import printable
 
 VERBS = {
@@ -34,6 +35,7 @@ VERBS = {
     "forget": "take samples, or all of a patient, out of a model and of what is kept beside it",
     "rollback": "put the state before the newest update back in use",
 }
+OF_THE_LAB = ("demo", "data", "study", "figures", "paper", "unpack", "tolerance", "whatif")
 FAILED = 1
 # Not 2: a misspelt `gate` must not look like one of its answers.
 UNKNOWN = 64
@@ -80,7 +82,7 @@ def _dispatch(argv: list[str] | None) -> int:
             # Commands that show events get no such warning; of the others it is the only word.
             warnings.filterwarnings("always", category=LearningWarning)
             warnings.showwarning = _show(warnings.showwarning)
-            code: int = import_module(f"pdcl.cli.{verb}").main(rest)
+            code: int = (lab(f"cli.{verb}") if verb in OF_THE_LAB else import_module(f"pdcl.cli.{verb}")).main(rest)
         return code
     except Interrupted as stop:
         print(f"pdcl {verb}: {stop}", file=sys.stderr)

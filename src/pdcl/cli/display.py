@@ -13,9 +13,9 @@ from rich.text import Text
 from pdcl.cli.picturing import Pictured
 from pdcl.cli.progress import Progress, Standing
 from pdcl.cli.promises import coloured_table, plain_table
+from pdcl.judging.table import Promises
+from pdcl.learning.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned, in_unit
 from pdcl.printable import printable
-from pdcl.promises.table import Promises
-from pdcl.training.events import Evaluated, Event, Infeasible, RunBegan, RunEnded, Warned, in_unit
 
 ROWS = 8
 

@@ -38,7 +38,7 @@ class Forget:
 def main(argv: list[str]) -> int:
     asked = tyro.cli(Forget, args=argv, prog="pdcl forget")
     from pdcl.cli.building import own_network
-    from pdcl.verdict.forgetting import forget
+    from pdcl.release.forgetting import forget
 
     handed = {} if asked.network is None else {"network": own_network(asked.network)}
     made = forget(

@@ -84,8 +84,8 @@ def judge(argv: list[str]) -> int:
 
 
 def _gate(asked: Gate) -> int:
-    from pdcl.verdict.gate import gate
-    from pdcl.verdict.output import FORMATS, show
+    from pdcl.release.gate import gate
+    from pdcl.release.output import FORMATS, show
 
     assert asked.model is not None
     verdict = gate(
@@ -109,7 +109,7 @@ def _gate(asked: Gate) -> int:
 
 
 def _plan(asked: Gate) -> int:
-    from pdcl.verdict.planning import plan_text
+    from pdcl.release.planning import plan_text
 
     given = (asked.confidence, asked.looks, asked.max_error, asked.ledger)
     sys.stdout.write(plan_text(asked.audit, asked.by, asked.groups, *given))
@@ -117,9 +117,9 @@ def _plan(asked: Gate) -> int:
 
 
 def _verify(asked: Gate) -> int:
-    from pdcl.verdict.evidence import verify
-    from pdcl.verdict.outcome import CODES
-    from pdcl.verdict.reopen import recalled
+    from pdcl.release.evidence import verify
+    from pdcl.release.outcome import CODES
+    from pdcl.release.reopen import recalled
 
     assert asked.verify is not None
     case = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from pdcl.learners.catalog import methods
+from pdcl.methods.catalog import methods
 from pdcl.printable import say
 from pdcl.screen import Screen
 from pdcl.streams.catalog import catalog

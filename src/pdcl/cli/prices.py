@@ -13,7 +13,7 @@ from rich.table import Table
 from pdcl.screen import Screen
 
 if TYPE_CHECKING:
-    from pdcl.verdict.sample_prices import SamplePrices
+    from pdcl.release.sample_prices import SamplePrices
 
 SHOWN = 10
 
@@ -32,8 +32,8 @@ def main(argv: list[str]) -> int:
     asked = tyro.cli(PricesOf, args=argv, prog="pdcl prices")
     from pdcl.errors import UsageError
     from pdcl.records.reading import read_config
-    from pdcl.verdict.prices import prices
-    from pdcl.verdict.sample_prices import prices_by_sample
+    from pdcl.release.prices import prices
+    from pdcl.release.sample_prices import prices_by_sample
 
     if asked.samples is not None and asked.samples < 1:
         raise UsageError(f"--samples {asked.samples}: list at least one")

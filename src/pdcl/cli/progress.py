@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pdcl.printable import printable
-from pdcl.promises.table import Promises
-from pdcl.training.events import (
+from pdcl.judging.table import Promises
+from pdcl.learning.events import (
     DualsMoved,
     Evaluated,
     Event,
@@ -20,6 +19,7 @@ from pdcl.training.events import (
     TaskBegan,
     ToleranceSet,
 )
+from pdcl.printable import printable
 
 
 @dataclass(frozen=True)

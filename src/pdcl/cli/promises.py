@@ -7,8 +7,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pdcl.promises.promise import Promise
-from pdcl.promises.table import Promises
+from pdcl.judging.promise import Promise
+from pdcl.judging.table import Promises
 
 STYLES = {"kept": "green", "learned": "green", "BROKEN": "bold red", "NOT LEARNED": "bold red"}
 INDENT = 2

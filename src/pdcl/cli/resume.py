@@ -47,9 +47,9 @@ def main(argv: list[str]) -> int:
     from pdcl.cli.display import Display
     from pdcl.cli.form import parse
     from pdcl.cli.run import close
+    from pdcl.learning.placement import keep_freed_memory
     from pdcl.running.plugins import load_file
     from pdcl.running.resume import resume
-    from pdcl.training.placement import keep_freed_memory
 
     keep_freed_memory()
     path = Path(argv[0])

@@ -31,7 +31,7 @@ class Rollback:
 def main(argv: list[str]) -> int:
     asked = tyro.cli(Rollback, args=argv, prog="pdcl rollback")
     from pdcl.cli.building import own_network
-    from pdcl.verdict.rolling_back import rollback
+    from pdcl.release.rolling_back import rollback
 
     handed = {} if asked.network is None else {"network": own_network(asked.network)}
     entry = rollback(asked.model, audit=asked.audit, why=asked.why, **handed)

@@ -26,7 +26,7 @@ STREAM_OPTION = "--stream-option"
 class Running:
     """How a run is carried out.
 
-    preset: which option table of the stream: default, auto, paper, equal, … (docs/presets.md)
+    preset: which option table of the stream: auto (if nothing is said), tuned, paper, equal, … (docs/presets.md)
     seeds: run seeds 0 … N−1
     out: where records go
     data: where the data of benchmarks lies
@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
         raise UsageError(f"--seeds {running.seeds} must be at least 1: seeds 0 to N−1 are run")
     if "seed" in options and running.seeds is not None:
         raise UsageError("give --seed or --seeds, not both")
-    from pdcl.training.placement import keep_freed_memory
+    from pdcl.learning.placement import keep_freed_memory
 
     keep_freed_memory()
     seeds = [options.pop("seed", 0)] if running.seeds is None else range(running.seeds)
@@ -93,11 +93,11 @@ def _plug_in(argv: list[str]) -> None:
 
 def _options(stream: str, method: str, argv: list[str]) -> tuple[dict[str, Any], Running]:
     from pdcl.cli.form import parse
-    from pdcl.core.tolerances import read_limits
-    from pdcl.learners.catalog import method as find
+    from pdcl.learning.schedule import Schedule
+    from pdcl.limits.tolerances import read_limits
+    from pdcl.methods.catalog import method as find
     from pdcl.running.options import standing
     from pdcl.streams.catalog import find as find_stream
-    from pdcl.training.schedule import Schedule
 
     entry, kind = find(method), find(method).load()
     find_stream(stream)
@@ -121,11 +121,14 @@ def _value_of(option: str, argv: list[str]) -> str | None:
 def _one(stream: str, method: str, running: Running, options: dict[str, Any]) -> Path:
     from pdcl.cli.building import own_network
     from pdcl.cli.display import Display
-    from pdcl.running.presets import stream_options as of_preset
+    from pdcl.laboratory import lab
     from pdcl.running.run import run
     from pdcl.streams.catalog import load
 
-    asked = {**of_preset(stream, running.preset), **stream_options(running.stream_option, running.data)}
+    asked = {
+        **lab("presets").stream_options(stream, running.preset),
+        **stream_options(running.stream_option, running.data),
+    }
     made = load(stream, **asked)
     if "network" in options:
         options = {**options, "network": own_network(options["network"], options["seed"])}

@@ -81,8 +81,8 @@ def _updated(argv: list[str]) -> int:
     asked = tyro.cli(Options, args=argv, prog="pdcl update", description=ABOUT, config=config)
     from pdcl.cli.building import own_network
     from pdcl.cli.gate_command import limits
-    from pdcl.verdict.output import show
-    from pdcl.verdict.updating import update
+    from pdcl.release.output import show
+    from pdcl.release.updating import update
 
     options = {name: value for name, value in vars(asked).items() if name not in ("model", "data", "limit", "network")}
     handed = {} if asked.network is None else {"network": own_network(asked.network)}

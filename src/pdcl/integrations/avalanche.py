@@ -16,9 +16,9 @@ from typing import Any
 from avalanche.training.plugins import SupervisedPlugin
 from torch.utils.data import Dataset
 
-from pdcl.core.primal_dual import PrimalDual
 from pdcl.errors import UsageError
 from pdcl.integrations.task_replay import TaskReplay
+from pdcl.learning.primal_dual import PrimalDual
 from pdcl.streams.samples import column
 from pdcl.streams.task import Stream
 from pdcl.streams.task_list import from_tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pdcl.training.events import (
+from pdcl.learning.events import (
     DualsMoved,
     Evaluated,
     Event,

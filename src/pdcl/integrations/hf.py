@@ -26,7 +26,7 @@ from pdcl.integrations.hf_constraints import Constraints, Replay
 from pdcl.integrations.hf_outputs import Reader
 from pdcl.integrations.hf_promises import judge
 from pdcl.integrations.hf_ranks import FiniteLosses, ranks_of
-from pdcl.promises.table import Promises
+from pdcl.judging.table import Promises
 
 if TYPE_CHECKING:
     from transformers import Trainer as Base
@@ -85,7 +85,7 @@ class Constrained(Base):  # type: ignore[misc]
             self._share = 1.0
         losses = None if replay is None else self._replay(model, replay)
         self._finite.check(loss, losses, self.accelerator.sync_gradients, self.state.global_step)
-        self.constraints.note(loss, replay, losses)
+        self.constraints.note(loss)
         return loss  # type: ignore[no-any-return]
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.duality.tolerance import PerTask, Tolerance, as_tolerance
 from pdcl.errors import UsageError
+from pdcl.limits.tolerance import PerTask, Tolerance, as_tolerance
 
 FORM = 'capabilities={"code": (dataset, "1.05x"), "chat": (dataset, "+2pt")}'
 # A tenth of them is held back for guards, and a tenth for witnesses.

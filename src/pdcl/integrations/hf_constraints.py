@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.core.drawn import Drawn
-from pdcl.core.objective import Objective
-from pdcl.core.primal_dual import PrimalDual
-from pdcl.duality.limits import Limits
-from pdcl.duality.tolerance import describe
+from pdcl.algorithm.algorithm1 import Drawn
 from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Capability, Positions
-from pdcl.promises.table import Promises
+from pdcl.judging.table import Promises
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.limits.limits import Limits
+from pdcl.limits.tolerance import describe
+from pdcl.objective import Objective
 from pdcl.ranks import ALONE, Ranks
 
 # Numbers of samples to their losses and errors now, [n, 2].
@@ -39,7 +39,6 @@ class Replay:
     numbers: Tensor
     weights: Tensor
     share: float
-    drawn: Drawn
 
 
 class Constraints:
@@ -58,15 +57,14 @@ class Constraints:
             generator=torch.Generator().manual_seed(seed),
             **{**DEFAULTS, "partition": "uniform", **options},
         )
-        self.core.spread_over(ranks, forward_shares=True)
+        self.core.spread_over(ranks, look_spreads=True)
         ranks.check_agreement("capabilities", torch.tensor(list(self._of().encode())))
         self.promises: Promises | None = None
         self._new: list[Tensor] = []
-        self._replayed: list[tuple[Drawn, Tensor]] = []
 
     def begin(self, look: Look, steps: int) -> None:
         """Measure what capabilities have, the first time; then start with all duals at 0."""
-        if not self.core.past:
+        if not self.core.past_tasks:
             self._enter(look)
         self.core.begin(0, steps)
 
@@ -95,30 +93,23 @@ class Constraints:
         mine = self._part_of(drawn)
         weights = self.core.weights(1, mine, self.ranks.world)
         assert weights is not None
-        return Replay(self.core.memory.read("x", mine.slots), weights[1:], float(weights[0]), mine)
+        return Replay(self.core.memory.read("x", mine.slots), weights[1:], float(weights[0]))
 
     def _part_of(self, drawn: Drawn) -> Drawn:
         """This rank's part; of fewer samples than ranks all, since gradients are waited for from every rank."""
         if len(drawn.slots) < self.ranks.world:
             return Drawn(drawn.slots, drawn.weights / self.ranks.world)
-        return drawn.part_of(self.ranks)
+        return drawn.at(self.ranks.part(len(drawn.slots), backwards=True))
 
-    def note(self, loss: Tensor, replay: Replay | None, losses: Tensor | None) -> None:
-        """A batch of the new data gave `loss`, what was replayed beside it `losses`."""
+    def note(self, loss: Tensor) -> None:
+        """A batch of the new data gave `loss`."""
         self._new.append(loss.detach().view(1))
-        if replay is not None and losses is not None:
-            self._replayed.append((replay.drawn, losses.detach()))
 
     def after_step(self, look: Look) -> None:
         """The optimiser has stepped: account for its batches, and step the duals where that is due."""
-        drawn = None
-        if self._replayed:
-            parts = [part for part, _ in self._replayed]
-            drawn = Drawn(torch.cat([part.slots for part in parts]), torch.cat([part.weights for part in parts], 1))
         new = torch.cat(self._new).mean().view(1)
-        terms = torch.cat([new, *(losses.to(new) for _, losses in self._replayed)])
-        self.core.observe(torch.zeros(self.ranks.world, dtype=torch.long), terms, 1, drawn)
-        self._new, self._replayed = [], []
+        self.core.observe(torch.zeros(self.ranks.world, dtype=torch.long), new, 1)
+        self._new = []
         if self.core.due():
             self.core.measure(look)
 
@@ -126,17 +117,17 @@ class Constraints:
 
     def logs(self) -> dict[str, float]:
         """λ_k and s_k of every capability, once they are known."""
-        if not self.core.slacks:
+        if not self.core.progress.slacks:
             return {}
         names = [each.name for each in self.capabilities]
-        duals, slacks = self.core.task_duals().tolist(), self.core.slacks[-1].tolist()
+        duals, slacks = self.core.task_duals().tolist(), self.core.progress.slacks[-1].tolist()
         return {f"dual/{k}": v for k, v in zip(names, duals, strict=True)} | {
             f"slack/{k}": v for k, v in zip(names, slacks, strict=True)
         }
 
     def check_agreement(self) -> None:
         """Raise RanksDisagree unless duals and the next draw are the same on all ranks."""
-        self.ranks.check_agreement("duals", self.core.duals.values, self.core.generator.get_state())
+        self.ranks.check_agreement("duals", self.core.algorithm.duals.values, self.core.generator.get_state())
 
     def state_dict(self) -> dict[str, Any]:
         """What any number of ranks can take over. Every rank must ask for it."""

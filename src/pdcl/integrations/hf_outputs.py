@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.core.objective import Objective, no_error_rate
-from pdcl.duality.limits import judged
 from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Rows
 from pdcl.integrations.hf_own_loss import find_reading
 from pdcl.integrations.hf_readings import LABELS, Reading
+from pdcl.limits.limits import judged
+from pdcl.objective import Objective, no_error_rate
 from pdcl.ranks import ALONE, Ranks
 
 # Samples that tell how losses are read; more than one, so that a collator that joins them is seen.

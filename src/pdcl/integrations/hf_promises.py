@@ -7,16 +7,16 @@ from typing import Any
 
 from torch import Tensor
 
-from pdcl.core.held_back import GUARD, WITNESS
-from pdcl.duality.limits import judged
 from pdcl.integrations.hf_constraints import Constraints, Look
-from pdcl.promises.table import Promises
+from pdcl.judging.table import Promises
+from pdcl.limits.limits import judged
+from pdcl.past.held_back import GUARD, WITNESS
 
 
 def judge(constraints: Constraints, look: Look, model: Any) -> Promises:
     """Look at the witnesses of every capability (at its guards, where it has none) and judge its limit."""
     # SciPy is imported once there is a table to make.
-    from pdcl.promises.verdicts import Question, judge
+    from pdcl.judging.verdicts import Question, judge
 
     memory, questions = constraints.core.memory, []
     for k, each in enumerate(constraints.capabilities):

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.core.objective import OBJECTIVES, Objective
 from pdcl.errors import UsageError
+from pdcl.objective import OBJECTIVES, Objective
 from pdcl.streams.checks import IGNORED
 
 LABELS = "labels"

@@ -15,15 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset, Subset
 
-from pdcl.core.alternation import Moved
-from pdcl.core.drawn import Drawn
-from pdcl.core.primal_dual import Ended, PrimalDual
 from pdcl.errors import Diverged, UsageError
+from pdcl.judging.table import Promises
+from pdcl.learning.batches import seeded
+from pdcl.learning.end_of_task import Ended
+from pdcl.learning.primal_dual import PrimalDual
+from pdcl.learning.progress import Moved
 from pdcl.networks import eval_mode
-from pdcl.promises.table import Promises
 from pdcl.streams.data import Data
 from pdcl.streams.samples import read
-from pdcl.training.batches import seeded
 from pdcl.trees import Tree, call, joined, logits_of, map_leaves, padded, split
 
 PIECE = 1000
@@ -37,17 +37,15 @@ class TaskReplay:
     """
 
     def __init__(self, core: PrimalDual, replay: int | None = None, seed: int = 0) -> None:
-        if core.selection.by_dual:
+        if core.choices.selection.by_dual:
             raise UsageError('selection by dual needs a loss per sample, which loops hide; use selection="uniform"')
-        if core.slack.from_batches:
-            raise UsageError('slack="batch" needs each replayed loss, which this loop hides; use slack="memory"')
         if replay is not None and replay < 1:
             raise UsageError(f"replay={replay} must be at least 1; leave it out to replay as many as the batch has")
         self.core, self.replay, self.seed = core, replay, seed
         self.samples_seen = 0
         self.ended: Ended | None = None
         self._task: tuple[str, Data] | None = None
-        self._step: tuple[Tensor, int, Drawn | None] | None = None
+        self._step: tuple[Tensor, int] | None = None
 
     @property
     def promises(self) -> Promises | None:
@@ -82,19 +80,19 @@ class TaskReplay:
         if not bool(loss.isfinite()):
             raise Diverged(f"the loss became {float(loss)}; lower the learning rate")
         loss, drawn = loss.reshape(()), self.core.draw(self.replay or n)
-        self._step = loss.detach(), n, drawn
+        self._step = loss.detach(), n
         weights = self.core.weights(n, drawn)
         if drawn is None or weights is None:
             return loss
-        terms = self.core.constrained(_outputs(network, self.core.memory.read("x", drawn.slots)), drawn.slots)
-        return weights[:n].sum() * loss + (weights[n:].to(terms) * terms.flatten()).sum()
+        terms = self.core.replayed(_outputs(network, self.core.past.inputs(drawn.slots)), drawn)
+        return weights[:n].sum() * loss + (weights[n:].to(terms) * terms).sum()
 
     def after(self, network: nn.Module) -> Moved | None:
         """The optimiser has made its step: count it, and step the duals where that is due."""
         if self._step is None:
             return None
-        (loss, n, drawn), self._step = self._step, None
-        self.core.observe(torch.zeros(0, dtype=torch.long), loss.expand(n), n, drawn)
+        (loss, n), self._step = self._step, None
+        self.core.observe(torch.zeros(0, dtype=torch.long), loss.expand(n), n)
         return self.core.measure(forward_of(network)) if self.core.due() else None
 
     def leave(self, network: nn.Module) -> Ended:

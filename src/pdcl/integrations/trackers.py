@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pdcl.integrations.event_numbers import Numbers, facts_of, numbers_of
-from pdcl.training.events import DualsMoved, Event, Stepped, TaskBegan, TaskEnded
+from pdcl.learning.events import DualsMoved, Event, Stepped, TaskBegan, TaskEnded
 
 
 class Tracker(ABC):

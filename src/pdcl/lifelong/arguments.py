@@ -1,4 +1,4 @@
-"""The arguments of `learn` that only act late: checked before anything is done."""
+"""Check arguments of `learn` that are used only after training, before any work is done."""
 
 from __future__ import annotations
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pdcl.lifelong.feasible import Chosen
+from pdcl.judging.promise import TASK, Promise
+from pdcl.judging.table import Promises
 from pdcl.printable import printable
-from pdcl.promises.promise import TASK, Promise
-from pdcl.promises.table import Promises
 
 LEARNED, ADOPTED, REBASED, ROLLED_BACK = "learned", "adopted", "rebased", "rolled back"
 REFUSED, FORGOTTEN = "refused", "forgotten"
@@ -40,8 +39,6 @@ class Entry(dict[str, Any]):
             told.append(f"{self['samples']:,} samples")
         if (score := self["result"].get("test")) is not None:
             told.append(f"test score {score:.4g}")
-        if candidate := self["result"].get("candidate"):
-            told += [said] if (said := Chosen(**{**candidate, "over": tuple(candidate["over"])}).sentence) else []
         if self["how"] == REBASED:
             told.append(moved(self["result"]))
         table = self.promises

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import UsageError
+from pdcl.learning.optimizers import parameter_names
 from pdcl.networks.heads import widen
-from pdcl.training.optimizers import parameter_names
 from pdcl.trees import Tree, length, take
 
 if TYPE_CHECKING:

@@ -11,29 +11,28 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pdcl.core.repeats import groups_in
 from pdcl.errors import UsageError
 from pdcl.given import short
+from pdcl.learning.events import Event, Infeasible, Listener, SetAside, Warned, ignore
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule, portions
+from pdcl.learning.stated import check_columns, check_enough, check_kind, own_limit
 from pdcl.lifelong.arguments import SHARE, check_arguments, task_name
 from pdcl.lifelong.audit_split import plan_aside
 from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
-from pdcl.lifelong.feasible import Between
 from pdcl.lifelong.growth import Grow
 from pdcl.lifelong.new_task import check_labels, kind_of, new_task, prepare_for, prepared, unknown_labels
 from pdcl.lifelong.owners import note_owners
 from pdcl.lifelong.undo import all_or_nothing
-from pdcl.lifelong.violation import FEASIBLE, REPORT, ROLLBACK, breaks, check_choice, rolled_back
-from pdcl.lifelong.warning import Aloud, warn_of_broken
+from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice, rolled_back
+from pdcl.lifelong.warning import Warnings, warn_of_broken
+from pdcl.past.repeats import groups_in
 from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Kind
 from pdcl.streams.hashes import as_numbers, data_hashes
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
-from pdcl.training.events import Event, Infeasible, Listener, SetAside, Warned, ignore
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule, portions
-from pdcl.training.stated import check_columns, check_enough, check_kind, own_limit
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -63,8 +62,9 @@ def learn(
     on_violation: str = REPORT,
     collate: Collate | None = None,
 ) -> Entry:
-    """Learn one task; the entry of it in the lineage. Unless it is learned to its end, nothing has changed."""
+    """Learn one task; the entry of it in the lineage. If learning fails, the learner is unchanged."""
     check_choice(on_violation, learner)
+    check_can_learn(learner)
     name = task_name(name, learner)
     tolerance = own_limit(tolerance, name)
     check_arguments(test, transform, grow, listener, audit, audit_share, audit_budget)
@@ -77,22 +77,19 @@ def learn(
         title = name or str(learner.tasks_learned)
         aside = plan_aside(samples, audit, title, learner, audit_share, audit_budget)
         samples = aside.rest
-    with Aloud(learner, listener) as aloud, all_or_nothing(learner) as before:
+    with Warnings(learner, listener) as told, all_or_nothing(learner) as before:
         if aside is not None:
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
             if aside.note is not None:
-                aloud.hear(Warned(learner.tasks_learned, aside.note))
+                told.on_event(Warned(learner.tasks_learned, aside.note))
         classes = 0 if learner.spec is None else len(learner.spec.labels)
         task, raw = new_task(learner, samples, test, name, kind, transform, grow)
         check_enough(getattr(learner, "tolerance", None), task.index + 1)
         learner.check_room(task)
         learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
-        learner.between = Between(learner.model) if on_violation == FEASIBLE else None
         learner.learned_before = known_before(learner, raw, classes)
-        result = _trained(learner, task, schedule, test is not None, aloud.hear)
-        if on_violation == FEASIBLE:
-            result["candidate"] = learner.take_choice()
+        result = _trained(learner, task, schedule, test is not None, told.on_event)
         result["audit"] = None if aside is None else asdict(aside.about)
         if on_violation == ROLLBACK and breaks(learner.promises):
             return rolled_back(learner, before, task, result)
@@ -101,6 +98,15 @@ def learn(
         before.settle(*[] if aside is None else [aside.writing(learner)])
     warn_of_broken(learner.promises)
     return Entry(learner.lineage.entries[-1])
+
+
+def check_can_learn(learner: Learner) -> None:
+    """Refuse a learner whose saved state used an option that this version has no more."""
+    if learner.learned_with is not None:
+        raise UsageError(
+            f"this model was learned with {learner.learned_with}, which pdcl has no more: it predicts, but can't learn "
+            "on; make a new learner with its network, and adopt what it knows"
+        )
 
 
 def _stated_schedule(learner: Learner, epochs: int | None, batch: int | None) -> dict[str, int]:
@@ -180,7 +186,7 @@ def adopt(
     if not isinstance(unseen, bool):
         raise UsageError(f"unseen={short(unseen)} must be True or False")
     check_limits(learner, tolerance, samples, kind)
-    with Aloud(learner) as aloud, all_or_nothing(learner) as before:
+    with Warnings(learner) as told, all_or_nothing(learner) as before:
         if learner.spec is None:
             prepare_for(learner, samples, kind, transform, labels)
         assert learner.spec is not None
@@ -193,7 +199,7 @@ def adopt(
         learner.agree_on(task.index, tolerance)
         if unseen:
             learner.vouch_for(task.index)
-        learner.emit = aloud.hear
+        learner.emit = told.on_event
         try:
             learner.absorb(task)
         finally:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.given import path_of
+from pdcl.learning.learner import Trainable
 from pdcl.lifelong import export as exporting
 from pdcl.lifelong import learn as learning
 from pdcl.lifelong import predict as predicting
 from pdcl.lifelong import rebase as rebasing
 from pdcl.lifelong import save as saving
 from pdcl.lifelong.entry import Entry, newest_promises
-from pdcl.lifelong.feasible import Between, Chosen
 from pdcl.lifelong.lineage import Lineage, check_entries
 from pdcl.streams.data import Collate
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
-from pdcl.training.learner import Trainable
 
 
 @dataclass(eq=False)
@@ -33,20 +32,17 @@ class Learner(Trainable):
     there are no limits. `lineage` has the whole life.
     """
 
-    # Whether the end of a task can settle between its old and its new weights: `settle_between`.
-    chooses_between: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self.lineage = Lineage()
-        # Where it was saved: the looks that the gate takes are known there, too.
+        # Where it was saved. The gate writes its looks there, too.
         self.home: Path | None = None
         self.reading = Transform()
         self.backbone_hash: str | None = None
-        self.between: Between | None = None
-        # Which samples of the task at hand were learned before: they can show nothing.
+        # An option of the saved state that this version has no more: the learner predicts, and can't learn on.
+        self.learned_with: str | None = None
+        # Which samples of the current task were learned before, and so can't be witnesses.
         self.learned_before: Tensor | None = None
-        self.chosen: Chosen | None = None
 
     def note(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:
         self.lineage.note(task, stream.spec, settings, result, "learned")
@@ -77,8 +73,8 @@ class Learner(Trainable):
         columns: {"plan": [...]}, further facts of every sample; epochs, batch: otherwise by size; grow: widens the
         network in place of our own rule; kind, transform: of the first task; listener: hears the events. audit: a
         directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
-        on_violation: what to do where a limit is BROKEN: "report" it; "feasible", which goes back towards the old
-        weights until all limits are kept on guards; or "rollback", which puts the learner back to what it was.
+        on_violation: what to do where a limit is BROKEN: "report" it, or "rollback", which puts the learner back to
+        what it was.
         x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
 
         Where limits are stated, the entry's `promises` (and the learner's) is the table of their verdicts, and
@@ -92,15 +88,9 @@ class Learner(Trainable):
 
         name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups; columns;
         unseen: whether the network was never trained on these samples (no). Only then can they show that a limit is
-        kept: of samples that it knows by heart it gets none wrong, whatever it does elsewhere.
+        kept: on memorised samples a network makes no errors, however bad it is on others.
         """
         return learning.adopt(self, x, y, **options)
-
-    def take_choice(self) -> dict[str, Any]:
-        """Which candidate between old and new weights the newest task ended with; said once."""
-        assert self.chosen is not None
-        chosen, self.between, self.chosen = self.chosen, None, None
-        return chosen.as_json()
 
     def rebase(self, task: int | str) -> Entry:
         """Let a task's limit compare with what the task has now, instead of what it had when it was learned.

@@ -65,7 +65,7 @@ class Lineage:
 
     @property
     def samples(self) -> Tensor:
-        """A hash of every sample whose task is settled."""
+        """A hash of every sample of the tasks whose samples are hashed so far (`settle`)."""
         return self.seen.all()
 
     @property

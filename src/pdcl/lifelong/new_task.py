@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from pdcl.core.objective import outputs_each
 from pdcl.errors import UsageError
 from pdcl.lifelong.backbone import features_of
 from pdcl.lifelong.growth import Grow, extend_labels, grow_outputs
 from pdcl.lifelong.inputs import fitting
 from pdcl.networks import eval_mode
+from pdcl.objective import outputs_each
 from pdcl.streams.checks import FIRST_BATCH, check_task
 from pdcl.streams.data import Collate, Data, everything, shaped
 from pdcl.streams.encoding import Encoding, Kind, described

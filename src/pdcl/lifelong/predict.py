@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
+from pdcl.learning.learner import EVALUATION_BATCH
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.new_task import encoded, held_to_spec, prepared
@@ -23,7 +24,6 @@ from pdcl.streams.inputs import refuse_containers, tree_of
 from pdcl.streams.mapped import mapped_rows
 from pdcl.streams.readers import fetched
 from pdcl.streams.samples import read
-from pdcl.training.learner import EVALUATION_BATCH
 from pdcl.trees import Tree, conformed, length
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from pdcl.duality.tolerance import Tolerance, describe
 from pdcl.errors import StateError, UsageError
 from pdcl.lifelong.backbone import tensors_hash
 from pdcl.lifelong.card import card
+from pdcl.limits.tolerance import Tolerance, describe
 from pdcl.storage.disk import reason, reported, write_whole
 from pdcl.storage.locking import NAME as LOCK
 from pdcl.storage.locking import Lock

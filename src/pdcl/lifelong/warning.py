@@ -1,4 +1,4 @@
-"""What people should know is said aloud in Python too: warnings that name the user's own line."""
+"""Events that people should know of, as Python warnings at the user's own line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdcl.errors import LearningWarning, LimitBroken
+from pdcl.judging.table import Promises
+from pdcl.learning.events import Event, Infeasible, Listener, TaskBegan, Warned, ignore
 from pdcl.printable import printable
-from pdcl.promises.table import Promises
-from pdcl.training.events import Event, Infeasible, Listener, TaskBegan, Warned, ignore
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -26,11 +26,11 @@ def warn_of_broken(promises: Promises | None, then: str = "") -> None:
     warnings.warn(printable(f"{said}. {then}" if then else said), LimitBroken, stacklevel=_users_line())
 
 
-class Aloud:
+class Warnings:
     """Hands the events of a task to the user's listener; where none is given, those for people become warnings.
 
-    What comes while a task is trained is said at the end of the `with`, after the task is the learner's own: a user
-    who turns warnings into errors loses no training by them. What comes before is said at once.
+    Warnings raised during training wait until the end of the `with`, when the task is learned: a user who turns
+    warnings into errors loses no training. Warnings from before training are raised at once.
     """
 
     def __init__(self, learner: Learner, listener: Listener = ignore) -> None:
@@ -39,14 +39,14 @@ class Aloud:
         self.training = False
         self.waiting: list[str] = []
 
-    def __enter__(self) -> Aloud:
+    def __enter__(self) -> Warnings:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for said in dict.fromkeys(self.waiting) if kind is None else ():
             warn_people(said)
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         self.listener(event)
         self.training |= isinstance(event, TaskBegan)
         said = sentence(event, self.learner) if self.speaks else None

@@ -97,3 +97,15 @@ def check_same_parameters(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]
     if found := [*shapes, *missing, *strange]:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise UsageError(f"the network is another than the saved one: {'; '.join(found[:SHOWN])}{more}")
+
+
+def fitted(kept: dict[str, Tensor], like: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Old tensors padded to `like`'s shapes after the head grew; new entries come from `like`."""
+    return {name: _laid_over(kept[name], value) for name, value in like.items()}
+
+
+def _laid_over(kept: Tensor, value: Tensor) -> Tensor:
+    if kept.shape == value.shape:
+        return kept
+    value[tuple(slice(0, size) for size in kept.shape)] = kept
+    return value

@@ -54,7 +54,7 @@ def group(rows: Iterable[Row]) -> list[Group]:
     families: dict[tuple[str, str, str, str], dict[str, dict[int, Row]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         kinds = families[row.stream, row.preset, row.label, str(row.memory)]
-        kinds[repr(sorted(row.options.items()))].setdefault(row.seed, row)
+        kinds[repr(sorted(row.in_effect.items()))].setdefault(row.seed, row)
     groups = [member for kinds in families.values() for member in _siblings(list(kinds.values()))]
     return sorted(groups, key=_place)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import PdclError, StateError
-from pdcl.memory.origins import rows_left_out
+from pdcl.learning.loop import Loop
+from pdcl.past.origins import rows_left_out
 from pdcl.records.row_chain import RowChain, rows_of
 from pdcl.storage.disk import own_directory, reported
 from pdcl.storage.serialize import BadState, Part, as_parts, from_parts
 from pdcl.storage.vault import PartGone, Vault
-from pdcl.training.loop import Loop
 
 NAME = "checkpoint"
 ROWS = "rows"

@@ -11,6 +11,9 @@ from typing import Any, cast
 from pdcl.errors import RecordError
 from pdcl.records import checksum, schema
 
+# Where no preset was named, version 0.1 took what it called `default`.
+TUNED = "tuned"
+
 
 def read_config(run: str | Path) -> schema.Config:
     return cast(schema.Config, _checked(Path(run), schema.CONFIG, schema.Config))
@@ -66,7 +69,12 @@ def checked(content: dict[str, Any], path: str | Path, kind: type) -> dict[str, 
     if wrong := schema.wrong_kinds(content):
         shown = repr(content[wrong[0]])[:60]
         raise RecordError(f"{path}: {wrong[0]} is {shown}: it was not written by pdcl, or changed since", path)
-    return content
+    return todays(content)
+
+
+def todays(config: dict[str, Any]) -> dict[str, Any]:
+    """A config in today's words: what version 0.1 called the preset `default` is `tuned`."""
+    return {**config, "preset": TUNED} if config.get("preset") == "default" else config
 
 
 def _opened(path: Path) -> Any:

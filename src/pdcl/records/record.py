@@ -21,7 +21,7 @@ from pdcl.records.writing import dumps
 from pdcl.storage.disk import appending, cut_back, reported, write_whole
 
 if TYPE_CHECKING:
-    from pdcl.training.events import Event
+    from pdcl.learning.events import Event
 
 # What makes two runs of one name the same run; versions and where an option came from don't.
 IDENTITY = ("stream", "stream_options", "method", "preset", "memory", "seed", "data")
@@ -73,6 +73,15 @@ class Record:
         if not path.exists():
             return None
         return _blocked(path, config, FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)))
+
+    @staticmethod
+    def holds(out: str | Path, name: str, config: Mapping[str, Any]) -> bool:
+        """Whether a directory of this name holds this very run, finished or not."""
+        path = Path(out) / name
+        try:
+            return (path / schema.CONFIG).is_file() and not _differences(reading.read_config(path), config)
+        except RecordError:
+            return False
 
     @property
     def position(self) -> int:
@@ -145,7 +154,7 @@ def _blocked(path: Path, config: Mapping[str, Any], error: OSError) -> RecordErr
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    fresh = json.loads(dumps(dict(new)))
+    fresh = reading.todays(json.loads(dumps(dict(new))))
     different = [key for key in IDENTITY if old[key] != fresh[key]]
     before, after = _values(old), _values(fresh)
     keys = sorted(before.keys() | after.keys())

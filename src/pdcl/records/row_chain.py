@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.memory.columns import leaf_state, saved_leaves
-from pdcl.memory.origins import Origins, bytes_by_row, rows_apart
-from pdcl.memory.store import Memory
+from pdcl.past.columns import leaf_state, saved_leaves
+from pdcl.past.origins import Origins, bytes_by_row, rows_apart
+from pdcl.past.store import Memory
 from pdcl.storage.scratch import scratch_rows
 from pdcl.storage.serialize import BadState, Part, tensor_bytes, tensors_in
 from pdcl.trees import Leaf, cat, take

@@ -18,13 +18,13 @@ EVENTS = "events.jsonl"
 RESULT = "result.json"
 # Options that say where samples lie and nothing else: what comes out is the same to the bit, with ranks to rounding.
 PLACES = ("memory_in_ram",)
-# Options that came later, with the value by which a run does what it did before them.
-LATER: dict[str, Any] = {"soften": 0.0}
+# Options that not every version has, with the value by which a run does what it does without them.
+NOT_ALWAYS: dict[str, Any] = {"soften": 0.0, "constrain": "loss", "slack": "memory"}
 
 
 def tells_runs_apart(option: str, value: Any) -> bool:
     """Whether two runs are two because of this option's value, where one of them has no such option."""
-    return option not in PLACES and (option not in LATER or value != LATER[option])
+    return option not in PLACES and (option not in NOT_ALWAYS or value != NOT_ALWAYS[option])
 
 
 class Option(TypedDict):

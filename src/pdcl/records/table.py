@@ -47,6 +47,11 @@ class Row:
     verified: bool = True
 
     @property
+    def in_effect(self) -> dict[str, Any]:
+        """Options without those that are None: they do nothing, and another version may not have them."""
+        return {name: value for name, value in self.options.items() if value is not None}
+
+    @property
     def ran(self) -> str:
         """The label and, where it doesn't say it all, what ran: `pdcl, no limits = even`."""
         return self.label + unlimited(self.options)

@@ -11,7 +11,7 @@ from typing import Any
 def command(config: Mapping[str, Any]) -> str:
     """`pdcl run …` with what the user or a study chose; everything else follows from stream, method and preset."""
     words = ["pdcl", "run", str(config["stream"]), str(config["method"])]
-    if config["preset"] not in ("default", "auto"):
+    if config["preset"] != "auto":
         words += ["--preset", str(config["preset"])]
     for name, option in config["options"].items():
         if option["source"] in ("user", "study") or name in ("memory", "seed"):

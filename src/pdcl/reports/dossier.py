@@ -13,6 +13,7 @@ from pdcl.errors import RecordError
 from pdcl.records import schema
 from pdcl.records.checksum import is_sealed
 from pdcl.records.naming import unlimited
+from pdcl.records.reading import todays
 from pdcl.records.writing import finite
 from pdcl.reports import holdings
 from pdcl.reports.command import command
@@ -52,7 +53,7 @@ class Files:
 def read_files(path: Path, root: Path | None = None) -> Files:
     """Config and result of a run; what can't be read becomes a problem instead of an error."""
     problems: list[str] = []
-    config = _read(path / schema.CONFIG, root, problems)
+    config = todays(_read(path / schema.CONFIG, root, problems))
     if missing := schema.missing_keys(config, schema.Config):
         problems.append(f"{schema.CONFIG} lacks {', '.join(missing)}")
     result = _read(path / schema.RESULT, root, problems, is_sealed) or None

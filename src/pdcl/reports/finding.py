@@ -27,7 +27,7 @@ class Setting:
     @property
     def place(self) -> str:
         held = f" with memory {self.memory}" if self.memory else ""
-        return f"{self.stream}{held}" + (f" (preset {self.preset})" if self.preset not in ("default", "auto") else "")
+        return f"{self.stream}{held}" + (f" (preset {self.preset})" if self.preset != "auto" else "")
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import PdclError
+from pdcl.judging.promise import NEW, Promise
 from pdcl.lifelong.entry import REBASED, REFUSED, ROLLED_BACK, newest_promises, promises_of
 from pdcl.lifelong.save import KIND
-from pdcl.promises.promise import NEW, Promise
 from pdcl.records import schema
 from pdcl.records.checkpoint import fitting
 from pdcl.records.writing import finite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pdcl.promises.table import Promises
+from pdcl.judging.table import Promises
 
 LONGEST = 400
 MOST_ROWS = 1000

@@ -1,12 +1,12 @@
-"""Options for a stream without a preset, by size and shape: the same rules for every stream."""
+"""The default of every run: options by the size of a stream's tasks, the same rules for all."""
 
 from __future__ import annotations
 
 import statistics
 from typing import Any
 
+from pdcl.learning.schedule import portions
 from pdcl.streams.task import Stream
-from pdcl.training.schedule import portions
 
 
 def auto(stream: Stream) -> dict[str, Any]:

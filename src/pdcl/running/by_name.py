@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import nn
 
-from pdcl.learners.catalog import method
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import method
 from pdcl.running.options import check
 
 

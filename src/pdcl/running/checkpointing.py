@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from pdcl.errors import Interrupted, UsageError
+from pdcl.learning.loop import Loop
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
 from pdcl.records.row_chain import RowChain
 from pdcl.running.result import Clock
 from pdcl.running.signals import Signals
-from pdcl.training.loop import Loop
 
 DEFAULT = "30s"
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}

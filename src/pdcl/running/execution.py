@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from pdcl.judging.table import Promises
+from pdcl.learning.events import Event, Listener, PromisesJudged, RunBegan, RunEnded, Warned
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.warning import warn_of_broken, warn_of_event
-from pdcl.memory.lent_rows import gather
-from pdcl.promises.table import Promises
 from pdcl.ranks import ALONE, Ranks
 from pdcl.records import checkpoint
 from pdcl.records.naming import unlimited
@@ -21,9 +23,6 @@ from pdcl.running.signals import Signals
 from pdcl.running.snapshot import write_snapshot
 from pdcl.storage.locking import Lock
 from pdcl.streams.task import Stream
-from pdcl.training.events import Event, Listener, PromisesJudged, RunBegan, RunEnded, Warned
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 
 @dataclass
@@ -88,7 +87,6 @@ class Execution:
 
     def _finish(self, loop: Loop, clock: Clock, record: Record | None) -> Result:
         history = loop.run()
-        gather(self.learner.store)
         result = result_of(history, self.learner, clock.cost(), None if record is None else record.path)
         loop.listener(RunEnded(result.mean_accuracy, result.mean_forgetting))
         if record is not None:

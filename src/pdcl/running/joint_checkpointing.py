@@ -1,4 +1,4 @@
-"""When the state of a data-parallel run is saved: all ranks agree, and rank 0 writes what others lend it too."""
+"""When the state of a data-parallel run is saved: all ranks agree, and rank 0 writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import signal
 import time
 
 from pdcl.errors import Interrupted
-from pdcl.memory.lent_rows import all_rows_on_first
+from pdcl.learning.loop import Loop
 from pdcl.ranks import Ranks
 from pdcl.records import checkpoint
 from pdcl.records.record import Record
@@ -14,7 +14,6 @@ from pdcl.records.row_chain import RowChain
 from pdcl.running.checkpointing import Pace
 from pdcl.running.result import Clock
 from pdcl.running.signals import Signals
-from pdcl.training.loop import Loop
 
 # Agreeing takes one small reduction: not after every step.
 ASK_EVERY = 20
@@ -49,8 +48,7 @@ class JointKeeper:
 
     def _save(self, loop: Loop) -> None:
         loop.synchronise()
-        with all_rows_on_first(loop.learner.store):
-            if self.record is not None:
-                checkpoint.write(self.record.path, loop, self.record.position, self.clock.cost(), self.chain)
+        if self.record is not None:
+            checkpoint.write(self.record.path, loop, self.record.position, self.clock.cost(), self.chain)
         self.ranks.wait()
         self._steps, self._last = 0, time.perf_counter()

@@ -9,12 +9,12 @@ from torch import nn
 
 from pdcl.errors import StateError, UsageError
 from pdcl.given import path_of
-from pdcl.learners.catalog import methods
 from pdcl.lifelong.backbone import tensors_hash, unchanged
 from pdcl.lifelong.entry import newest_promises
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.lineage import Lineage
 from pdcl.lifelong.save import KIND, spec_from_json, transform_from_json
+from pdcl.methods.catalog import methods
 from pdcl.networks.heads import widen
 from pdcl.records.checkpoint import fitting
 from pdcl.storage.serialize import from_parts
@@ -36,6 +36,7 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         transform = options.pop("transform", None)
         kind = learner or _class(about["learner"])
         found: Learner = kind(**effective(kind, options))
+        found.learned_with = kind.gone(options)
         spec = spec_from_json(about["spec"], transform)
         if isinstance(found.network, nn.Module):
             _complete(found.network, about, state["learner"]["network"])
@@ -86,7 +87,7 @@ def _options(place: Path, about: dict[str, Any], handed: dict[str, Any]) -> dict
 def effective(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Options of an older state as they worked then: without those that had no effect, which a learner refuses now,
     and with the former value of those that it doesn't name yet."""
-    options = {**kind.former, **options}
+    options = {**kind.former, **kind.translated(options)}
     idle = kind.without_effect(options)
     return {name: value for name, value in options.items() if name not in idle}
 

@@ -13,13 +13,13 @@ from types import FunctionType
 from typing import Any
 
 from pdcl.errors import UsageError
-from pdcl.learners.catalog import Method
-from pdcl.memory.bound import parse_bound
+from pdcl.laboratory import lab
+from pdcl.learning.schedule import Schedule
+from pdcl.learning.stated import check_against, check_kind, in_one_line
+from pdcl.methods.catalog import Method
+from pdcl.past.bound import parse_bound
 from pdcl.running.auto import auto
-from pdcl.running.presets import layers, tables
 from pdcl.streams.task import Stream
-from pdcl.training.schedule import Schedule
-from pdcl.training.stated import check_against, check_kind, in_one_line
 
 
 @dataclass
@@ -49,14 +49,16 @@ class Options:
         return {name: value for name, value in self.values.items() if name in names}
 
     def changed(self) -> dict[str, Any]:
-        """What sets this run apart from the stream's default preset, for its name."""
+        """What sets this run apart from the default, for its name."""
         own = {n: v for n, v in self.values.items() if self.sources[n] in ("user", "study") and n not in _IN_NAME}
-        return own | ({"preset": self.preset} if self.preset not in ("default", "auto") else {})
+        return own | ({"preset": self.preset} if self.preset != AUTO else {})
 
     def as_config(self) -> dict[str, dict[str, Any]]:
         return {n: {"value": plain(self.values[n]), "source": self.sources[n]} for n in sorted(self.values)}
 
 
+# The one default: options by the size and shape of the data, the same rules for every stream.
+AUTO = "auto"
 _IN_NAME = ("memory", "seed")
 _SCHEDULE = tuple(f.name for f in fields(Schedule))
 
@@ -74,8 +76,8 @@ def standing(entry: Method, stream: str, preset: str | None, memory: Any) -> dic
     values |= entry.defaults
     bound = memory or values.get("memory")
     size = None if bound is None else parse_bound(bound)[0]
-    if tables(stream):
-        for _, table in layers(stream, preset or "default", entry, size):
+    if preset not in (None, AUTO):
+        for _, table in lab("presets").layers(stream, preset, entry, size):
             values |= {name: value for name, value in table.items() if name in known}
     return values
 
@@ -87,7 +89,7 @@ def resolve(
     kind = entry.load()
     known = names(kind)
     check(entry.name, known, user)
-    preset = preset or ("auto" if stream.preset is None else "default")
+    preset = preset or AUTO
     options = Options(preset)
     options.put({f.name: f.default for f in (*fields(kind), *fields(Schedule)) if f.name in known}, "method")
     options.put(entry.defaults, "method")
@@ -126,12 +128,13 @@ def _leave_out(options: Options, kind: Any) -> None:
 
 
 def _preset_layers(stream: Stream, preset: str, entry: Method, memory: Any) -> list[tuple[str, dict[str, Any]]]:
-    if preset == "auto":
-        return [("auto", auto(stream))]
+    if preset == AUTO:
+        return [(AUTO, auto(stream))]
     if stream.preset is None:
         raise UsageError(f"stream {stream.name!r} has no presets, so preset={preset!r} can't apply; leave it out")
     samples = None if memory is None else parse_bound(memory)[0]
-    return layers(stream.preset, preset, entry, samples)
+    found: list[tuple[str, dict[str, Any]]] = lab("presets").layers(stream.preset, preset, entry, samples)
+    return found
 
 
 def check(method: str, known: list[str], given: Mapping[str, Any]) -> None:
@@ -153,7 +156,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(each) for key, each in value.items()}
     from torch import nn
 
-    from pdcl.duality.tolerance import Tolerance, describe
+    from pdcl.limits.tolerance import Tolerance, describe
 
     if isinstance(value, nn.Module):
         return getattr(value, "pdcl_reference", repr(value))

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import PdclError, RecordError, StateError, UsageError
-from pdcl.learners.catalog import method
+from pdcl.learning.loop import Loop
+from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import method
 from pdcl.networks.named import is_name
 from pdcl.records import checkpoint, schema
 from pdcl.records.reading import read_config
@@ -16,8 +18,6 @@ from pdcl.running.load import effective
 from pdcl.streams.catalog import load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
-from pdcl.training.loop import Loop
-from pdcl.training.schedule import Schedule
 
 ANYTHING = (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError, MemoryError, AssertionError)
 
@@ -74,5 +74,10 @@ def _learner(path: Path, config: Any, network: Any) -> tuple[Learner, Schedule]:
     kind = method(config["method"]).load()
     own = {f.name for f in fields(kind) if f.init}
     timing = {f.name for f in fields(Schedule)}
+    if (gone := kind.gone(values)) is not None:
+        raise UsageError(
+            f"{path} was run with {gone}, which this version doesn't have; run it anew, or with version 0.1"
+        )
+    values = kind.translated(values)
     learner: Learner = kind(**effective(kind, {name: value for name, value in values.items() if name in own}))
     return learner, Schedule(**{name: value for name, value in values.items() if name in timing})

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pdcl import metrics
+from pdcl.judging.table import Promises
+from pdcl.learning.loop import History
 from pdcl.lifelong.learner import Learner
-from pdcl.promises.table import Promises
-from pdcl.training.loop import History
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RunFinished
+from pdcl.learning.events import Listener
 from pdcl.ranks import joined
 from pdcl.records.reading import is_finished, read_config
 from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
 from pdcl.running.rebuild import described
 from pdcl.running.result import Result
-from pdcl.training.events import Listener
 
 
 def resume(

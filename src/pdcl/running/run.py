@@ -6,6 +6,7 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -14,23 +15,24 @@ import torch
 
 from pdcl.errors import RunUnfinished, UsageError
 from pdcl.given import path_of, short
-from pdcl.learners.catalog import Method, method
+from pdcl.laboratory import lab
+from pdcl.learning.events import Listener
+from pdcl.learning.schedule import Schedule
+from pdcl.learning.stated import check_against, check_kind
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.catalog import Method, method
 from pdcl.ranks import joined
 from pdcl.records.naming import run_name, safe
+from pdcl.records.reading import TUNED
 from pdcl.records.record import Record
 from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
 from pdcl.running.options import Options, check, plain, resolve
-from pdcl.running.presets import stream_options
 from pdcl.running.result import Result
 from pdcl.storage.version import own_version
 from pdcl.streams.catalog import find, load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
-from pdcl.training.events import Listener
-from pdcl.training.schedule import Schedule
-from pdcl.training.stated import check_against, check_kind
 
 _SCHEDULE = tuple(f.name for f in fields(Schedule))
 
@@ -53,7 +55,7 @@ def run(
 
     stream: a stream, or its name
     learner: a learner, or the name of a method
-    preset: an option table of the stream: default, paper, equal
+    preset: an option table of the stream: tuned, paper, equal, …; nothing: auto, by the size and shape of its data
     out: a directory for the record; None writes nothing
     listeners: functions that hear every event
     study: options that rank between the preset's and yours
@@ -64,7 +66,7 @@ def run(
 
     Further options by name: those of the method, `epochs` and `batch`.
     """
-    stream = load(stream, **stream_options(stream, preset)) if isinstance(stream, str) else stream
+    stream = load(stream, **lab("presets").stream_options(stream, preset)) if isinstance(stream, str) else stream
     _check_kinds(stream, learner, listeners)
     out, resume = (None if place is None else path_of(place, "out or resume") for place in (out, resume))
     check_stream(stream)
@@ -85,7 +87,7 @@ def run(
             f"give it a last layer of {stream.spec.outputs}"
         )
     schedule = Schedule(**resolved.of(Schedule))
-    about = described(stream, entry, resolved, label)
+    about = described(stream, entry, resolved, label, out)
     pace = Pace.parse(checkpoint_every)
     with joined() as ranks:
         execution = Execution(learner, stream, entry.name, schedule, listeners, snapshot, pace, ranks)
@@ -151,12 +153,14 @@ def _given(learner: Learner, stream: Stream, preset: str | None, options: Mappin
     return entry, resolved
 
 
-def described(stream: Stream, entry: Method, resolved: Options, label: str | None = None) -> tuple[str, dict[str, Any]]:
-    """The name of a run's directory, and its config.json."""
+def described(
+    stream: Stream, entry: Method, resolved: Options, label: str | None = None, out: str | Path | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The name of a run's directory (in `out`, if version 0.1 began it there), and its config.json."""
     values = resolved.values
     memory = values.get("memory")
     changed = {**{name: plain(value) for name, value in resolved.changed().items()}, **_altered(stream)}
-    name = run_name(stream.name, label or entry.name, memory, values["seed"], changed)
+    named = partial(run_name, stream.name, label or entry.name, memory, values["seed"])
     config = {
         "stream": stream.name,
         "stream_options": stream.options,
@@ -169,7 +173,12 @@ def described(stream: Stream, entry: Method, resolved: Options, label: str | Non
         "versions": versions(),
         "data": stream.fingerprint,
     }
-    return name, config
+    if out is not None and resolved.preset == TUNED:
+        # Names of version 0.1 had no word of this preset.
+        before = named({option: value for option, value in changed.items() if option != "preset"})
+        if Record.holds(out, before, config):
+            return before, config
+    return named(changed), config
 
 
 def _altered(stream: Stream) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from pdcl.learning.learner import EVALUATION_BATCH
 from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode
 from pdcl.storage.disk import reported, write_whole
 from pdcl.storage.scratch import scratch_rows
 from pdcl.storage.serialize import tensor_content
 from pdcl.storage.tensor_file import LARGE
-from pdcl.training.learner import EVALUATION_BATCH
 from pdcl.trees import Tree, length, split, to
 
 SNAPSHOT = "memory.safetensors"

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pdcl.storage.cache import cache_directory
 from pdcl.streams.checks import BadData
 from pdcl.streams.data import everything
 from pdcl.streams.npz import read_npz
-from pdcl.streams.raw.archive import cache_directory
 from pdcl.streams.samples import Column, column, inputs_of, targets_column
 from pdcl.streams.task import Stream
 

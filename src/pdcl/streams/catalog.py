@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from pdcl.errors import UsageError
-from pdcl.streams.raw.sources import BANKING77, MNIST, ORGANA, SPEECH, TINY_IMAGENET, Source
+from pdcl.laboratory import lab
 
 if TYPE_CHECKING:
     from pdcl.streams.task import Stream
@@ -46,22 +46,7 @@ class Entry:
         return loader
 
 
-def _benchmark(source: Source, summary: str, tasks: int, classes: int, regime: str = "offline") -> Entry:
-    return Entry(
-        source.name,
-        f"pdcl.streams.benchmarks.{source.name}:load",
-        summary,
-        tasks,
-        classes,
-        regime,
-        source.size,
-        source.licence,
-        needs_download=True,
-        reference=source.reference,
-    )
-
-
-BUILT_IN = (
+_OWN = (
     Entry(
         "digits",
         "pdcl.streams.digits:load",
@@ -79,12 +64,14 @@ BUILT_IN = (
         classes=10,
         licence="MIT",
     ),
-    _benchmark(MNIST, "handwritten digits, 28×28, one pass", tasks=5, classes=10, regime="online"),
-    _benchmark(ORGANA, "organs in abdominal CT, 28×28", tasks=5, classes=10),
-    _benchmark(SPEECH, "spoken words, one second at 8 kHz, split by speaker", tasks=5, classes=10),
-    _benchmark(TINY_IMAGENET, "photographs, 64×64 (size=32: halved), the first forty classes", tasks=10, classes=40),
-    _benchmark(BANKING77, "customers' questions to a bank, as features (features=minilm)", tasks=7, classes=77),
 )
+
+
+def built_in() -> tuple[Entry, ...]:
+    """Our own streams, then the benchmarks of the lab."""
+    found: tuple[Entry, ...] = (*_OWN, *lab("benchmarks").BENCHMARKS)
+    return found
+
 
 _registered: dict[str, Loader] = {}
 
@@ -93,7 +80,7 @@ def register_stream(name: str) -> Callable[[Loader], Loader]:
     """Make a function that returns a `Stream` known by `name`; its parameters are the stream's options."""
 
     def remember(loader: Loader) -> Loader:
-        if name in {entry.name for entry in BUILT_IN}:
+        if name in {entry.name for entry in built_in()}:
             raise UsageError(f"{name!r} is a built-in stream; choose another name")
         _registered[name] = loader
         return loader
@@ -107,7 +94,7 @@ def catalog() -> list[Entry]:
         Entry(name, f"{loader.__module__}:{getattr(loader, '__qualname__', name)}", _first_line(loader))
         for name, loader in _registered.items()
     ]
-    return [*BUILT_IN, *own, *_installed(skip={*_registered, *(entry.name for entry in BUILT_IN)})]
+    return [*built_in(), *own, *_installed(skip={*_registered, *(entry.name for entry in built_in())})]
 
 
 def load(name: str, **options: Any) -> Stream:

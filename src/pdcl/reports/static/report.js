@@ -40,7 +40,7 @@
     for (const [stream, preset] of settings) {
       const here = { ...view, groups: view.groups.filter((group) => group.stream === stream && group.preset === preset) };
       const cards = pdcl.charts.overview(here.groups).map((chart) => pdcl.card(chart, here));
-      streams.append(el("div", {}, settings.length > 1 ? el("h3", { text: stream + (preset && preset !== "default" ? `, preset ${preset}` : "") }) : null,
+      streams.append(el("div", {}, settings.length > 1 ? el("h3", { text: stream + (preset && preset !== "auto" ? `, preset ${preset}` : "") }) : null,
         el("div", { class: "grid" }, cards.map((card) => card.node))));
       for (const card of cards) card.update(here);
     }

@@ -29,7 +29,7 @@
       on: { click: () => open(group.runs[0]) } });
     return el("tr", { class: scale.best === group.mean_accuracy[0] ? "leading" : null },
       el("th", { scope: "row" }, el("span", { class: "swatch", css: { background: pdcl.colour(k) } }), name),
-      el("td", { text: group.stream + (group.preset && !["default", "auto"].includes(group.preset) ? `, ${group.preset}` : "") }),
+      el("td", { text: group.stream + (group.preset && group.preset !== "auto" ? `, ${group.preset}` : "") }),
       el("td", { class: "number", text: String(group.memory || "–") }),
       el("td", { class: "number wide" }, el("b", { text: pdcl.estimate(group.mean_accuracy) }), whisker(group.mean_accuracy, scale.low, scale.high, k)),
       el("td", { class: "number", text: pdcl.estimate(group.mean_forgetting) }),

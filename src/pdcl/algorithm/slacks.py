@@ -1,0 +1,125 @@
+"""Line 7 of Algorithm 1: slacks s = L − ε of every constraint, on all samples that measure it or on some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from pdcl.algorithm.constraints import Constraints, Sets, task_means
+from pdcl.errors import Diverged, UsageError
+
+# With fewer measured samples of a task than this, its slack is smoothed over several measurements.
+ENOUGH = 16
+
+
+@dataclass(frozen=True)
+class Measured:
+    """slacks s and their standard errors: [visited]; visited: which constraints; told: s of every task, then
+    of every segment, for reports, NaN if unknown. share: the measured part of all constraints that have a limit."""
+
+    slacks: Tensor
+    errors: Tensor
+    visited: Tensor
+    told: Tensor
+    share: float
+
+
+def looked_at(counts: Tensor, most: int) -> Tensor:
+    """How many samples of each set one measurement looks at: all, if at most `most` in all, else about so many."""
+    stored = int(counts.sum())
+    if stored <= most:
+        return counts
+    wanted = (counts * most / max(stored, 1)).round().long().clamp(min=1)
+    return torch.minimum(wanted, counts)
+
+
+def smoothing_weights(looked_at: Tensor, counts: Tensor) -> Tensor:
+    """a: how far each smoothed slack moves to the new one; less than 1 if only a few samples of a task are measured.
+
+    >>> smoothing_weights(torch.tensor([4, 4, 40]), torch.tensor([4, 9, 90]))
+    tensor([1.0000, 0.2500, 1.0000])
+    """
+    trust = (looked_at / ENOUGH).clamp(max=1)
+    trust[looked_at >= counts] = 1.0
+    return trust
+
+
+class Survey:
+    """Which samples each measurement looks at, and what it remembers from one to the next.
+
+    measured_on: the samples of each past task, then of each segment. most: how many one measurement takes at most.
+    """
+
+    def __init__(self, measured_on: Sets, most: int, generator: Generator) -> None:
+        if most < 1:
+            raise UsageError(f"slack_samples={most} must be at least 1")
+        self.measured_on, self.generator = measured_on, generator
+        self.smooth: Tensor | None = None
+        self.looked_at = looked_at(measured_on.counts, most)
+        self.whole = bool((self.looked_at == measured_on.counts).all())
+        self.strata = torch.repeat_interleave(torch.arange(len(measured_on)), self.looked_at)
+
+    def measure(self, constraints: Constraints, look: Callable[[Tensor], Tensor]) -> Measured:
+        """look: numbers of samples → loss and error of each, [n, 2]."""
+        numbers, owners = self._sample(constraints.by_sample)
+        values = self._values(numbers, constraints.in_error[owners], look)
+        if not bool(values.isfinite().all()):
+            raise Diverged("losses on memory are no longer finite; lower lr or dual_lr")
+        means = task_means(values, owners, len(self.measured_on))
+        if constraints.by_sample:
+            where = torch.searchsorted(constraints.sets.members, numbers)
+            found, errors = values - constraints.limits[where], torch.zeros_like(values)
+            told = means - constraints.task_limits
+        else:
+            found = told = self._smoothed(means - constraints.limits)
+            where, errors = torch.arange(len(found)), self._errors(values, means, owners)
+        known = ~found.isnan()
+        limited = int((~constraints.limits.isnan()).sum())
+        return Measured(found[known], errors[known], where[known], told, int(known.sum()) / max(1, limited))
+
+    def _sample(self, by_sample: bool) -> tuple[Tensor, Tensor]:
+        """All samples to look at, or a fresh stratified sample of them, and the task or segment each stands for."""
+        measured_on = self.measured_on
+        if self.whole:
+            return measured_on.members, measured_on.owners
+        u = torch.rand(len(self.strata), generator=self.generator, dtype=torch.float64)
+        places = measured_on.offsets[self.strata] + (u * measured_on.counts[self.strata]).long()
+        places = places.unique() if by_sample else places
+        return measured_on.members[places], measured_on.owners[places]
+
+    def _values(self, numbers: Tensor, in_error: Tensor, look: Callable[[Tensor], Tensor]) -> Tensor:
+        """What is compared with ε: the error of each sample where its limit is an error rate, otherwise its loss."""
+        if not len(self.measured_on.tasks) or bool((self.measured_on.tasks >= 0).all()):
+            seen = look(numbers)
+        else:
+            # A sample is a member of its task and of each of its segments: compute its loss once.
+            once, where = self.measured_on.distinct if self.whole else numbers.unique(return_inverse=True)
+            seen = look(once).cpu()[where]
+        seen = seen.cpu()
+        return torch.where(in_error, seen[:, 1], seen[:, 0]).double()
+
+    def _errors(self, values: Tensor, means: Tensor, owners: Tensor) -> Tensor:
+        """Standard errors of the means; 1/(2n) is added in squares, so that few equal samples aren't trusted."""
+        count = torch.bincount(owners, minlength=len(self.measured_on)).clamp(min=1)
+        squares = task_means(values.square(), owners, len(self.measured_on))
+        return ((squares - means.square()).clamp(min=0) / count + 0.25 / count.square()).sqrt()
+
+    def _smoothed(self, slacks: Tensor) -> Tensor:
+        """s̄ ← s̄ + a (s − s̄), with a < 1 for tasks of which only a few samples are measured."""
+        if self.whole:
+            return slacks
+        weight = smoothing_weights(self.looked_at, self.measured_on.counts)
+        self.smooth = slacks if self.smooth is None else self.smooth + weight * (slacks - self.smooth)
+        return self.smooth
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"smooth": self.smooth}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over a state. One saved before 0.2 has a first dimension more, of size 1."""
+        smooth = state["smooth"]
+        self.smooth = smooth[0] if smooth is not None and smooth.dim() == 2 else smooth

@@ -1,0 +1,212 @@
+"""Where a value lies now and on which side of its limit, by kind of limit. Each side of an interval misses with `side`.
+
+5%      Clopper–Pearson
++2pt    then + [d_low, d_high], the exact bounds of the change on the same samples (`paired`). The reference is
+        taken as measured, so this is an interval of the change and not of the error rate itself
+0.05    betting, on clipped losses (`clipping`), beside the mean of the losses as they are
+1.1x    f · then + betting bounds of the mean of now − f · then on the same samples; so the noise of the reference
+        counts. A floor is a second limit, and each of the two gets half of `side`
+
+Samples of one group (a patient, a speaker) are alike, so they are no independent outcomes: a group then counts once,
+with the mean of its samples, and all bounds are by betting on the means of groups. Errors of samples that are neither
+right nor wrong (shares of the tokens of a text) are judged in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdcl.errors import UsageError
+from pdcl.judging import paired, sample_sizes
+from pdcl.judging.bounds import Floats, mean_lower, mean_upper, rate_lower, rate_upper
+from pdcl.judging.clipping import clip_of
+from pdcl.limits.limit import Limit
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Interval(NamedTuple):
+    """kept: the limit holds; broken: it does not, each with error probability at most `side`. wants: samples.
+
+    groups: how many there are, None where each sample is one; wants: groups, then. clip: losses count up to here, None
+    for error rates. beyond: samples that reach it; `high` is infinite then.
+    """
+
+    limit: float
+    then: float | None
+    now: float
+    low: float
+    high: float
+    kept: bool
+    broken: bool
+    wants: int | None
+    groups: int | None = None
+    clip: float | None = None
+    beyond: int = 0
+
+
+def interval(
+    limit: Limit,
+    then: npt.ArrayLike | None,
+    now: npt.ArrayLike,
+    side: float,
+    clip: float | None = None,
+    groups: npt.ArrayLike | None = None,
+    typical: float = 0.0,
+) -> Interval:
+    """The interval of one limit. then, now: an outcome per sample at the reference and now, [n]; wrong is 1.
+
+    groups: who each sample belongs to, [n]. clip: losses count up to here, if the limit is below; None: as usual.
+    typical: as in `clip_of`.
+    """
+    after = _outcomes(limit, now, "now")
+    before = None if then is None else _outcomes(limit, then, "then")
+    if before is not None and before.shape != after.shape:
+        raise UsageError(f"limit {limit.written}: {len(before)} outcomes then, {len(after)} now; give the same samples")
+    if limit.compares and before is None:
+        raise UsageError(f"limit {limit.written} needs what the same samples gave at the reference: give then")
+    numbers = None if groups is None else _numbers(limit, groups, after)
+    if limit.unit == "error":
+        return _bounded(limit, before, after, side, 1.0, numbers)
+    if clip is None or clip <= (limit.value or 0.0):
+        clip = clip_of(limit, len(after) if numbers is None else int(numbers.max()) + 1, typical)
+    return _of_losses(limit, before, after, side, clip, numbers)
+
+
+def _of_losses(
+    limit: Limit, before: Floats | None, after: Floats, side: float, clip: float, numbers: Numbers | None
+) -> Interval:
+    """Bounds of the clipped losses; then, now and limit of the losses as they are. What is no number counts as `clip`.
+
+    Where losses of `then` are clipped, 1.1x of them is more than bounds say: what lies beyond is added as measured.
+    """
+    after = np.where(np.isfinite(after), after, clip)
+    before = None if before is None else np.where(np.isfinite(before), before, clip)
+    cut = None if before is None else np.minimum(before, clip)
+    found = _bounded(limit, cut, np.minimum(after, clip), side, clip, numbers)
+    then, now = None if before is None else _mean(before, numbers), _mean(after, numbers)
+    allowed, beyond = limit.of(then), int((after >= clip).sum())
+    assert allowed is not None
+    found = found._replace(limit=allowed, then=then, now=now, broken=found.broken and found.low > allowed, clip=clip)
+    if not beyond:
+        return found
+    # More samples can only show that the clipped mean is above the limit.
+    wants = found.wants if _mean(np.minimum(after, clip), numbers) > allowed else None
+    return found._replace(high=math.inf, kept=False, wants=wants, beyond=beyond)
+
+
+def _bounded(
+    limit: Limit, before: Floats | None, after: Floats, side: float, top: float, numbers: Numbers | None
+) -> Interval:
+    """The interval from outcomes in [0, top]."""
+    if numbers is None:
+        counts = _right_or_wrong(after) and (before is None or _right_or_wrong(before))
+        return _independent(limit, before, after, side, top, counts)
+    before, after = None if before is None else _means(before, numbers), _means(after, numbers)
+    return _independent(limit, before, after, side, top, counts=False)._replace(groups=len(after))
+
+
+def _independent(limit: Limit, before: Floats | None, after: Floats, side: float, top: float, counts: bool) -> Interval:
+    """The interval from independent outcomes. counts: they are right or wrong, and no means."""
+    if not limit.compares:
+        return _absolute(limit, before, after, side, top, counts)
+    assert before is not None
+    if limit.rise is None:
+        return _ratio(limit, before, after, side, top)
+    return _rise(limit, before, after, side) if counts else _mean_rise(limit.rise, before, after, side)
+
+
+def _numbers(limit: Limit, groups: npt.ArrayLike, after: Floats) -> Numbers | None:
+    """The number of each sample's group, from 0 on; None where every sample is a group of its own."""
+    given = np.asarray(groups)
+    if given.shape != after.shape:
+        raise UsageError(f"limit {limit.written}: {len(given)} groups for {len(after)} outcomes; give one per sample")
+    _, numbers = np.unique(given, return_inverse=True)
+    return None if int(numbers.max()) + 1 == len(after) else numbers
+
+
+def _means(values: Floats, numbers: Numbers) -> Floats:
+    return np.asarray(np.bincount(numbers, weights=values) / np.bincount(numbers))
+
+
+def _mean(values: Floats, numbers: Numbers | None) -> float:
+    """The mean of all samples, or of groups that count the same."""
+    return float((values if numbers is None else _means(values, numbers)).mean())
+
+
+def _right_or_wrong(outcomes: Floats) -> bool:
+    return bool(((outcomes == 0) | (outcomes == 1)).all())
+
+
+def _outcomes(limit: Limit, values: npt.ArrayLike, what: str) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not len(found):
+        raise UsageError(f"limit {limit.written}: {what} must be one outcome per sample, but has shape {found.shape}")
+    if limit.unit == "error":
+        if not ((found >= 0) & (found <= 1)).all():
+            raise UsageError(f"limit {limit.written} is an error rate: outcomes {what} must be 0 (right) to 1 (wrong)")
+        return found
+    if (found < 0).any():
+        raise UsageError(f"limit {limit.written}: a loss of {found.min():.4g} is negative; losses start at 0")
+    return found
+
+
+def _absolute(limit: Limit, before: Floats | None, after: Floats, side: float, top: float, counts: bool) -> Interval:
+    assert limit.value is not None
+    value, then, now = limit.value, None if before is None else float(before.mean()), float(after.mean())
+    if limit.unit == "error" and counts:
+        wrong, n = int(after.sum()), len(after)
+        low, high = float(rate_lower(wrong, n, side)), float(rate_upper(wrong, n, side))
+        wants = sample_sizes.samples_needed_for_rate(value, now, level=side)
+    else:
+        low, high = _mean_bounds(after, top, side)
+        wants = sample_sizes.samples_needed_for_mean((now - value) / top, float(after.std()) / top, level=side)
+    return Interval(value, then, now, low, high, high <= value, low > value, wants)
+
+
+def _rise(limit: Limit, before: Floats, after: Floats, side: float) -> Interval:
+    assert limit.rise is not None
+    n, then, now = len(after), float(before.mean()), float(after.mean())
+    worse, better = int(((after == 1) & (before == 0)).sum()), int(((after == 0) & (before == 1)).sum())
+    low, high = paired.change_lower(worse, better, n, side), paired.change_upper(worse, better, n, side)
+    # Half a change more than was seen: none at all among few samples doesn't mean that none would change.
+    changed = (worse + better + 0.5) / (n + 1)
+    wants = sample_sizes.samples_needed(100 * limit.rise, changed, level=side, change=now - then)
+    bottom, top = max(0.0, then + low), min(1.0, then + high)
+    return Interval(min(1.0, then + limit.rise), then, now, bottom, top, high <= limit.rise, low > limit.rise, wants)
+
+
+def _mean_rise(rise: float, before: Floats, after: Floats, side: float) -> Interval:
+    """then + betting bounds of the mean change, which lies in [−1, 1]."""
+    change, then, now = after - before, float(before.mean()), float(after.mean())
+    low, high = (bound - 1 for bound in _mean_bounds(1 + change, 2.0, side))
+    wants = sample_sizes.samples_needed_for_mean((now - then - rise) / 2, float(change.std()) / 2, level=side)
+    bottom, top = max(0.0, then + low), min(1.0, then + high)
+    return Interval(min(1.0, then + rise), then, now, bottom, top, high <= rise, low > rise, wants)
+
+
+def _ratio(limit: Limit, before: Floats, after: Floats, side: float, top: float) -> Interval:
+    assert limit.factor is not None
+    factor, floor, then, now = limit.factor, limit.value or 0.0, float(before.mean()), float(after.mean())
+    excess, width = after - factor * before, (1 + factor) * top
+    over = [bound - factor * top for bound in _mean_bounds(excess + factor * top, width, side / 2)]
+    own = _mean_bounds(after, top, side / 2)
+    by_factor = factor * then >= floor
+    low, high = [max(0.0, factor * then + bound) for bound in over] if by_factor else own
+    kept = over[1] <= 0 if by_factor else own[1] <= floor
+    broken = over[0] > 0 and own[0] > floor
+    gap, spread = (float(excess.mean()), excess.std()) if by_factor else (now - floor, after.std())
+    scale = width if by_factor else top
+    wants = sample_sizes.samples_needed_for_mean(gap / scale, float(spread) / scale, level=side / 2)
+    allowed = max(factor * then, floor) if limit.unit == "loss" else min(1.0, max(factor * then, floor))
+    return Interval(allowed, then, now, low, min(high, top), kept, broken, wants)
+
+
+def _mean_bounds(values: Floats, scale: float, side: float) -> tuple[float, float]:
+    """Betting bounds of the mean of values in [0, scale], in an order that can't follow the values."""
+    mixed = values[np.random.default_rng(0).permutation(len(values))] / scale
+    return mean_lower(mixed, side) * scale, mean_upper(mixed, side) * scale

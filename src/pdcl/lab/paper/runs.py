@@ -1,0 +1,120 @@
+"""The runs that claims are judged by, found by stream, method, memory and options that a study added to a preset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pdcl.lab.figures.selecting import options_given
+from pdcl.metrics import Paired, interval, paired_difference
+from pdcl.records import Row
+
+BySeed = Mapping[int, float]
+HELD, NOT_HELD, UNDECIDED, NOT_RUN = "held", "not held", "undecided", "not run"
+# The memory of every claim that names no other.
+SIZE = 500
+# Of correlations: z of ±1 is infinite.
+LARGEST = 0.99
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What runs say of a claim: a number, its 95 % interval over seeds (NaN: unknown), and whether it held."""
+
+    verdict: str
+    number: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+    unit: str = "points"
+
+
+ABSENT = Finding(NOT_RUN)
+
+
+class Runs:
+    """Runs of one family of presets."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = [(row, options_given(row)) for row in rows]
+
+    def find(self, stream: str, label: str, memory: int, **options: Any) -> dict[int, Row]:
+        """Runs by seed to which exactly these options were given, on top of their preset."""
+        return {
+            row.seed: row
+            for row, given in self.rows
+            if (row.stream, row.label, row.memory) == (stream, label, memory)
+            and given == frozenset(options)
+            and all(_value(row, name) == value for name, value in options.items())
+        }
+
+    def settings(self) -> list[tuple[str, int]]:
+        """Streams and sizes of memory that plain runs have."""
+        found = {(row.stream, row.memory) for row, given in self.rows if not given and isinstance(row.memory, int)}
+        return sorted(found, key=str)
+
+
+def _value(row: Row, name: str) -> Any:
+    return row.options.get(name, row.options.get(f"stream.{name}"))
+
+
+def metric(rows: Mapping[int, Row], name: str) -> dict[int, float]:
+    """One of a row's numbers in percent, by seed."""
+    return {seed: 100 * getattr(row, name) for seed, row in rows.items()}
+
+
+def measured(rows: Mapping[int, Row], measure: Callable[[Row], float | None]) -> dict[int, float]:
+    """A number of each run that has it, by seed."""
+    found = {seed: measure(row) for seed, row in rows.items()}
+    return {seed: value for seed, value in found.items() if value is not None}
+
+
+def more(a: BySeed, b: BySeed, unit: str = "points") -> Finding:
+    """Held if a − b is above 0 on the seeds that both have, beyond its 95 % interval."""
+    found = paired_difference(a, b)
+    return _finding(found, HELD if found.low > 0 else NOT_HELD if found.high < 0 else UNDECIDED, unit)
+
+
+def no_more(a: BySeed, b: BySeed, margin: float) -> Finding:
+    """Held if a − b stays below a margin; not held if it is above 0 for sure."""
+    found = paired_difference(a, b)
+    return _finding(found, HELD if found.high < margin else NOT_HELD if found.low > 0 else UNDECIDED)
+
+
+def no_less(a: BySeed, b: BySeed, margin: float) -> Finding:
+    """Held if a − b stays above minus a margin; not held if it is below 0 for sure."""
+    found = paired_difference(a, b)
+    return _finding(found, HELD if found.low > -margin else NOT_HELD if found.high < 0 else UNDECIDED)
+
+
+def within(a: BySeed, b: BySeed, margin: float, unit: str = "points") -> Finding:
+    """Held if a and b differ by less than a margin, not held if by more."""
+    found = paired_difference(a, b)
+    inside = -margin < found.low and found.high < margin
+    outside = found.low > margin or found.high < -margin
+    return _finding(found, HELD if inside else NOT_HELD if outside else UNDECIDED, unit)
+
+
+def above(values: BySeed, bound: float, unit: str) -> Finding:
+    """Held if the mean over seeds is above a bound."""
+    if not values:
+        return ABSENT
+    mean, half = interval(list(values.values()))
+    verdict = HELD if mean - half > bound else NOT_HELD if mean + half < bound else UNDECIDED
+    return Finding(verdict, mean, mean - half, mean + half, len(values), unit)
+
+
+def correlated(values: BySeed) -> Finding:
+    """Held if the mean correlation over seeds is above 0; the interval is that of Fisher's z, so it stays within ±1."""
+    clipped = {seed: min(max(value, -LARGEST), LARGEST) for seed, value in values.items()}
+    found = above({seed: math.atanh(value) for seed, value in clipped.items()}, 0, "correlation")
+    number, low, high = (math.tanh(each) for each in (found.number, found.low, found.high))
+    return replace(found, number=number, low=low, high=high)
+
+
+def _finding(found: Paired, verdict: str, unit: str = "points") -> Finding:
+    if not found.n:
+        return ABSENT
+    return Finding(verdict, found.mean, found.low, found.high, found.n, unit)

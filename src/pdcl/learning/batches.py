@@ -1,0 +1,122 @@
+"""The order in which a task's samples are seen, and what a learner gets of them at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pdcl.errors import UsageError
+from pdcl.learning.schedule import single_left
+from pdcl.ranks import ALONE, Ranks
+from pdcl.streams.data import Data
+from pdcl.streams.readers import fetched
+from pdcl.trees import Tree, cat, take, to
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Raw inputs (a tensor, or a tree of them) and targets of `index` positions of the current task's data."""
+
+    x: Tree
+    y: Tensor
+    index: Tensor
+    task: int
+    of: Whole | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def total(self) -> int:
+        """How many samples the batch has on all ranks."""
+        return len(self) if self.of is None else len(self.of.index)
+
+    @property
+    def positions(self) -> Tensor:
+        """`index` of all ranks."""
+        return self.index if self.of is None else self.of.index
+
+    def complete(self) -> Batch:
+        """The batch of all ranks, read here."""
+        if self.of is None:
+            return self
+        data, index = self.of.data, self.of.index
+        x, y = data.fetch(index)
+        return Batch(to(x, self.y.device), y.to(self.y.device), index, self.task)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a batch is one rank's part of."""
+
+    data: Data
+    index: Tensor
+
+
+def seeded(*numbers: int) -> torch.Generator:
+    """A generator that is a pure function of these numbers; nearby numbers give unrelated streams."""
+    state = np.random.SeedSequence(numbers).generate_state(2, np.uint32)
+    return torch.Generator().manual_seed(int(state[0]) << 32 | int(state[1]))
+
+
+def epoch_order(samples: int, seed: int, task: int, epoch: int) -> Tensor:
+    """The order of one epoch: a pure function of (seed, task, epoch), so a position is three integers."""
+    return torch.randperm(samples, generator=seeded(seed, task, epoch))
+
+
+def in_blocks(order: Tensor, data: Data) -> Tensor:
+    """This order, or where data is read from its start, the same block by block: each is shuffled within itself."""
+    return order if data.blocks is None else order[data.blocks[order].argsort(stable=True)]
+
+
+def batches(
+    data: Data,
+    task: int,
+    size: int,
+    order: Tensor,
+    device: torch.device,
+    start: int = 0,
+    ranks: Ranks = ALONE,
+    joins: bool = False,
+) -> Iterator[Batch]:
+    """Batches of `size` in this order, from batch number `start` on; the last one may be short. Of each, this rank's
+    part. Data that is slow to read is read ahead. joins: a single sample that is left over goes with the batch before
+    it."""
+    parts = list(order.split(size))
+    if joins and single_left(len(order), size):
+        parts[-2:] = [torch.cat(parts[-2:])]
+    whole = parts[start:]
+    mine = whole if ranks.alone else [index[ranks.part(len(index))] for index in whole]
+    for index, own, (x, y) in zip(whole, mine, fetched(data, mine), strict=True):
+        yield Batch(to(x, device), y.to(device), own, task, None if ranks.alone else Whole(data, index))
+
+
+class Joined(Data):
+    """Two or more sets of samples as one, in order."""
+
+    def __init__(self, parts: list[Data]) -> None:
+        if any(part.blocks is not None for part in parts):
+            raise UsageError(
+                "this method mixes stored samples into each pass, so pdcl.Iterated won't do: use pdcl or er"
+            )
+        self.parts = parts
+        self.slow = any(part.slow for part in parts)
+        self.targets = cat([part.targets for part in parts])
+        self._starts = torch.tensor([0, *np.cumsum([len(part) for part in parts])[:-1].tolist()])
+
+    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
+        owner = torch.searchsorted(self._starts, index, right=True) - 1
+        places, found = [], []
+        for number in owner.unique().tolist():
+            here = (owner == number).nonzero().squeeze(1)
+            values, _ = self.parts[number].fetch(index[here] - self._starts[number])
+            places.append(here)
+            found.append(to(values, "cpu"))
+        return take(cat(found), torch.cat(places).argsort()), self.targets[index]
+
+    def subset(self, index: Tensor) -> Data:
+        raise NotImplementedError("a join is read, not divided")

@@ -1,0 +1,112 @@
+"""One update of the weights out of one or several gradients: accumulated, clipped, stepped, the rate moved on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from pdcl.errors import UsageError
+from pdcl.learning.optimizers import check_scheduler, make_scheduler, parameters_of, plain_step
+
+
+@dataclass(frozen=True)
+class Updates:
+    """How gradients become updates. clip_norm: the largest norm of a gradient; accumulate: batches per update."""
+
+    clip_norm: float | None = None
+    accumulate: int | None = None
+    scheduler: Any = None
+    batches: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batches", self.accumulate or 1)
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise UsageError(f"clip_norm={self.clip_norm} must be positive; leave it out to clip nothing")
+        if self.accumulate is not None and self.accumulate < 1:
+            raise UsageError(f"accumulate={self.accumulate} must be at least 1: batches per update")
+        check_scheduler(self.scheduler)
+
+
+class Updater:
+    """The updates of one learner: gradients held so far, and the schedule of the task being learned."""
+
+    def __init__(self, rules: Updates) -> None:
+        self.rules = rules
+        self.held = 0
+        self.steps = 0
+        self.schedule: LRScheduler | None = None
+        self._optimiser: Optimizer | None = None
+        self._parameters: list[nn.Parameter] = []
+
+    def begin(self, optimiser: Optimizer, steps: int) -> None:
+        """A task of so many batches starts, with a schedule of its own."""
+        self.held, self.steps, self._optimiser = 0, steps, None
+        self.schedule = None if self.rules.scheduler is None else self._scheduled(optimiser)
+
+    def _scheduled(self, optimiser: Optimizer) -> LRScheduler:
+        return make_scheduler(self.rules.scheduler, optimiser, -(-self.steps // self.rules.batches))
+
+    def clear(self, optimiser: Optimizer) -> None:
+        """Drop gradients, unless they are being gathered."""
+        if self.held:
+            return
+        if optimiser is not self._optimiser:
+            self._optimiser, self._parameters = optimiser, list(parameters_of(optimiser))
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def gather(self, optimiser: Optimizer) -> None:
+        """A gradient is there: update now, or hold it until there are enough."""
+        self.held += 1
+        if self.held == self.rules.batches:
+            self.update(optimiser)
+
+    def flush(self, optimiser: Optimizer) -> None:
+        """A task ends: what is held makes one more update, as the mean of fewer gradients."""
+        if self.held:
+            for parameter in parameters_of(optimiser):
+                if parameter.grad is not None:
+                    parameter.grad.mul_(self.rules.batches / self.held)
+            self.update(optimiser)
+        self.schedule = None
+
+    def update(self, optimiser: Optimizer) -> None:
+        """Clip, step, and move the rate on."""
+        if self.rules.clip_norm is not None:
+            nn.utils.clip_grad_norm_(list(parameters_of(optimiser)), self.rules.clip_norm)
+        plain_step(optimiser)
+        self.held = 0
+        if self.schedule is not None:
+            self.schedule.step()
+
+    def state_dict(self, optimiser: Optimizer) -> dict[str, Any]:
+        """{} unless something is held or scheduled."""
+        held: list[Tensor | None] = [p.grad for p in parameters_of(optimiser)] if self.held else []
+        schedule = None if self.schedule is None else self.schedule.state_dict()
+        if not held and schedule is None:
+            return {}
+        return {"held": self.held, "gradients": held, "steps": self.steps, "schedule": schedule}
+
+    def load_state_dict(self, optimiser: Optimizer, state: dict[str, Any]) -> None:
+        """Take over a state, before the optimiser takes over its own: making a schedule changes its rates."""
+        self.held, self.schedule = 0, None
+        if not state:
+            return
+        if (state["schedule"] is None) != (self.rules.scheduler is None):
+            raise UsageError("the state was saved with scheduler= stated otherwise; hand in the one used then")
+        if state["schedule"] is not None:
+            self.steps = state["steps"]
+            self.schedule = self._scheduled(optimiser)
+            self.schedule.load_state_dict(state["schedule"])
+        self.held = state["held"]
+        for parameter, gradient in zip(parameters_of(optimiser), state["gradients"], strict=bool(self.held)):
+            parameter.grad = None if gradient is None else gradient.to(parameter)
+
+
+def scaled(weights: Tensor, batches: int) -> Tensor:
+    """Weights of losses whose gradient is one of so many that are added up."""
+    return weights if batches == 1 else weights / batches

@@ -1,0 +1,1 @@
+"""Limits as people write them, and as numbers: text to value and back."""

@@ -1,1 +1,0 @@
-"""The bounded store of past samples, and the rules by which samples enter it."""

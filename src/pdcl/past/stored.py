@@ -1,0 +1,335 @@
+"""Stored samples as the past: memory's columns, what enters at a task's end, what is held back, what is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from pdcl.algorithm.algorithm1 import LookAt
+from pdcl.algorithm.constraints import Sets, task_means, task_sets
+from pdcl.algorithm.partition_rules import PartitionRule
+from pdcl.algorithm.selection_rules import SelectionRule
+from pdcl.objective import Objective, no_error_rate
+from pdcl.past.file_rows import fetched
+from pdcl.past.held_back import GROUP, GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, surviving
+from pdcl.past.layout import Layout, lay_out
+from pdcl.past.recorded import recorded_in, softened
+from pdcl.past.refill import Source, chosen_positions, divided, kept_slots
+from pdcl.past.repeats import hold_back_once
+from pdcl.past.segments import CODES, Segments
+from pdcl.past.store import Memory
+from pdcl.trees import Tree
+
+LOOK_AT = 512
+SHOWN = 32
+
+Forward = Callable[[Any], Tensor]
+
+
+@dataclass(frozen=True)
+class Refill:
+    """What a refill goes by: the slots replayed of each past task; λ by slot, in memory's order; a weight per task for
+    the partition, the newest last (duals, or rooms); what scores candidates of the newest task; the two rules."""
+
+    tasks: Sets
+    duals: Tensor
+    by_sample: bool
+    weights: list[float]
+    score: Callable[[Tensor], Tensor]
+    partition: PartitionRule
+    selection: SelectionRule
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What the newest task has on its data at large, up to 512 samples of it; error is NaN where there is none."""
+
+    loss: float
+    error: float
+
+
+class View:
+    """Some positions of a task's data, as data of their own."""
+
+    def __init__(self, data: Source, positions: Tensor) -> None:
+        self.data, self.positions = data, positions
+
+    @property
+    def targets(self) -> Tensor:
+        return self.data.targets[self.positions]
+
+    def fetch(self, index: Tensor) -> tuple[Any, Tensor]:
+        return self.data.fetch(self.positions[index])
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+class StoredSamples:
+    """Memory with columns x, y, task, id, role, dual, reference (the loss when it was stored), wrong (the error then);
+    outputs, where drift is weighed; codes, where segments have limits; group, where samples that are held back have
+    one. guard, witness: samples a task sets aside; None: as usual.
+
+    A past of one's own extends this class: `inputs` says what is replayed, `to_store` what memory holds of a new task,
+    and `own` is what else it keeps, as tensors and JSON values, saved with the learner.
+    """
+
+    def __init__(
+        self, memory: Memory, goal: Objective, place: torch.device, records: bool = False, guard: int | None = None,
+        witness: int | None = None, segments: Segments | None = None,
+    ) -> None:  # fmt: skip
+        self.memory, self.goal, self.place, self.records = memory, goal, place, records
+        self.guard, self.witness = guard, witness
+        self.segments = Segments({}) if segments is None else segments
+        self.recorded = recorded_in(memory)
+        self.own: dict[str, Any] = {}
+
+    # What is there to replay and to look at, while a task is learned.
+
+    def lay_out(self, tasks: int, by_sample: bool, soften: float, learned: Sequence[int]) -> Layout:
+        """Which slots are replayed, which measure. learned: how many samples each task was trained on here."""
+        layout = lay_out(self.memory, tasks, by_sample, self.segments)
+        self.recorded = recorded_in(self.memory)
+        # Only class scores can be overconfident; outputs of a regression are compared with the record itself.
+        if soften and self.goal.name == "classification":
+            self.recorded = softened(self.memory, layout, learned, soften)
+        return layout
+
+    def segment_limits(self, sets: Sets, measured_on: Sets, tasks: int) -> list[float]:
+        """ε of every segment, of what its samples gave when they were stored; NaN while none of it is replayed."""
+        found = []
+        for c, limit in enumerate(self.segments.limits.values(), tasks):
+            start, count = int(measured_on.offsets[c]), int(measured_on.counts[c])
+            slots = measured_on.members[start : start + count]
+            column = "wrong" if limit.unit == "error" else "reference"
+            there = count > 0 and int(sets.counts[c]) > 0
+            found.append(limit.of(0, float(self.memory.read(column, slots).double().mean())) if there else torch.nan)
+        return found
+
+    def inputs(self, numbers: Tensor) -> Tree:
+        """Inputs of these samples, to replay them."""
+        size = len(self.memory)
+        if len(numbers) == size and torch.equal(numbers, torch.arange(size)):
+            return self.memory["x"]
+        return self.memory.read("x", numbers)
+
+    def targets(self, numbers: Tensor) -> Tensor:
+        found: Tensor = self.memory.read("y", numbers)
+        return found
+
+    def look(self, forward: Forward) -> LookAt:
+        """Numbers of stored samples → their loss and error now, [n, 2]. forward: inputs to outputs, in eval mode."""
+
+        @torch.no_grad()
+        def look(numbers: Tensor) -> Tensor:
+            outputs, y = forward(self.inputs(numbers)), self.targets(numbers)
+            losses = self.goal.loss(outputs, y)
+            return torch.stack([losses, self.wrong(outputs, y).to(losses)], 1)
+
+        return look
+
+    def wrong(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The error of each sample; NaN where the objective has none."""
+        if self.goal.error is no_error_rate:
+            return torch.full((len(y),), torch.nan)
+        return self.goal.error(outputs, y).to(torch.get_default_dtype())
+
+    # A task comes.
+
+    def allocate(self, data: Source, forward: Forward) -> None:
+        """Reserve memory before partitioning it: a bound in bytes is a number of samples only now."""
+        if self.memory.columns:
+            return
+        # Several samples, since sequences differ in length.
+        first = torch.arange(min(len(data), SHOWN))
+        x, y = data.fetch(first)
+        blank = {name: torch.zeros(len(first)) for name in ("dual", "reference", "wrong")}
+        blank |= {"task": first, "id": first, "role": torch.zeros(len(first), dtype=torch.uint8)}
+        if self.records:
+            blank["outputs"] = forward(x)
+        if self.segments:
+            blank[CODES] = self.segments.blank(len(first))
+        self.memory.allocate(x=x, y=y, **blank)
+
+    def hold_back(
+        self, data: Source, groups: Tensor | None, limited: bool, generator: Generator, known: Tensor | None = None
+    ) -> HeldBack | None:
+        """Guards and witnesses of a new task; None where it has none, and memory holds none."""
+        wanted = self.wanted(data, limited)
+        held = len(self.memory) and bool((self.memory["role"] != REPLAY).any())
+        if not wanted.guards and not wanted.witnesses and not held:
+            return None
+        return hold_back_once(data, wanted, generator, groups, self.memory, known)
+
+    def wanted(self, data: Source, limited: bool) -> Counts:
+        """How many guards and witnesses each task may have, the new one with these data included."""
+        held = int(self.memory["task"].max()) + 1 if len(self.memory) else 0
+        return allowed(self.guard, self.witness, limited, self.memory.capacity, held + 1, self._classes(data))
+
+    def _classes(self, data: Source) -> int:
+        """How many there are in memory and in these data; 0 where targets are something else."""
+        targets: Any = data.targets
+        if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
+            return 0
+        own = targets.unique()
+        return len(own if not len(self.memory) else torch.cat([own.cpu(), self.memory["y"].cpu().unique()]).unique())
+
+    def reached(self, data: Source, forward: Forward) -> Reached:
+        total = len(data)
+        x, y = data.fetch(torch.linspace(0, total - 1, min(total, LOOK_AT)).long())
+        outputs, y = forward(x), y.to(self.place)
+        return Reached(float(self.goal.loss(outputs, y).mean()), float(self.wrong(outputs, y).mean()))
+
+    # A task ends: lines 10 and 11 of Algorithm 1.
+
+    def fill(
+        self, task: int, data: Source, aside: HeldBack | None, by: Refill, forward: Forward, first_id: int,
+        steady: float, generator: Generator,
+    ) -> tuple[list[int], str | None]:  # fmt: skip
+        """Divide memory, keep and choose samples: n_k replayed of each task, and a note where the rule gave way.
+
+        steady: the factor on references (1, or less: see `ToEnd._shrinkage`).
+        """
+        if aside is not None and _groups_of(data) is not None and GROUP not in self.memory.columns:
+            self.memory.join_column(
+                GROUP, alone(self.memory["id"].cpu() if len(self.memory) else torch.zeros(0).long())
+            )
+        trained = data if aside is None else View(data, aside.trained)
+        stay = self._held_back_slots(task, data)
+        replayed = self._released(by.tasks, stay, _groups_held_back(data, aside))
+        new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
+        capacity = self.memory.capacity - len(stay) - new
+        available = [*replayed.counts.tolist(), len(trained)]
+        division = divided(by.partition, by.weights, self.memory.bound, capacity, available)
+        labels = self.memory["y"].cpu() if len(self.memory) else torch.zeros(0)
+        kept = kept_slots(
+            by.selection, replayed, division.counts[:-1], by.duals if by.by_sample else None, labels, generator
+        )
+        chosen, shadows = chosen_positions(by.selection, trained, division.counts[-1], by.score, generator)
+        if len(self.memory):
+            self.memory["dual"].copy_(by.duals)
+        rows = self._rows(task, data, aside, chosen, shadows, forward, first_id, steady)
+        self.memory.replace(torch.cat([kept, stay]), **rows)
+        return self._replayed(task + 1), division.note
+
+    def _released(self, replayed: Sets, stay: Tensor, new: Tensor) -> Sets:
+        """What is replayed of past tasks, with the guards and witnesses that lost their place (not in `stay`).
+
+        None of a group that still has samples held back. new: groups that have some in the newest task.
+        """
+        if not len(self.memory):
+            return replayed
+        role = self.memory["role"]
+        free = role.cpu() != REPLAY
+        free[stay] = False
+        if GROUP in self.memory.columns:
+            group = self.memory[GROUP].cpu()
+            free &= ~torch.isin(group, torch.cat([group[stay], new]))
+        if not bool(free.any()):
+            return replayed
+        role[free.to(role.device)] = REPLAY
+        return task_sets(self.memory["task"].cpu(), len(replayed.counts), (role.cpu() == REPLAY).nonzero().flatten())
+
+    def _replayed(self, tasks: int) -> list[int]:
+        """n_k as held: under a bound in bytes long sequences may have left less room than was divided."""
+        owners = self.memory["task"][self.memory["role"] == REPLAY]
+        held: list[int] = torch.bincount(owners.cpu(), minlength=tasks).tolist()
+        return held
+
+    def _held_back_slots(self, task: int, data: Source) -> Tensor:
+        """Slots of past guards and witnesses that stay."""
+        if not len(self.memory):
+            return torch.zeros(0, dtype=torch.long)
+        role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
+        each = self.wanted(data, limited=True)
+        kinds = ((GUARD, each.guards), (WITNESS, each.witnesses))
+        found = [surviving(role, owner, kind, task + 1, most) for kind, most in kinds]
+        return torch.cat([torch.zeros(0, dtype=torch.long), *found])
+
+    def _rows(
+        self, task: int, data: Source, aside: HeldBack | None, chosen: Tensor, shadows: Tensor, forward: Forward,
+        first_id: int, steady: float,
+    ) -> dict[str, Any]:  # fmt: skip
+        empty = torch.zeros(0, dtype=torch.long)
+        guards, witnesses = (empty, empty) if aside is None else (aside.guards, aside.witnesses)
+        positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
+        x, y = fetched(self.memory, data.fetch, positions)
+        x = self.to_store(x, y, len(chosen))
+        outputs = forward(x)
+        y = y.to(self.place)
+        reference = self.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady
+        wrong = self.wrong(outputs, y)
+        sizes = torch.tensor([len(chosen), len(guards), len(witnesses)])
+        roles = torch.tensor([REPLAY, GUARD, WITNESS], dtype=torch.uint8)
+        rows = {
+            "x": x,
+            "y": y,
+            "task": torch.full((len(positions),), task),
+            "id": positions + first_id,
+            "dual": torch.cat([shadows, torch.zeros(len(positions) - len(chosen))]),
+            "reference": reference,
+            "role": torch.repeat_interleave(roles, sizes),
+            "wrong": wrong,
+        }
+        if GROUP in self.memory.columns:
+            groups = _groups_of(data)
+            rows[GROUP] = alone(positions + first_id) if groups is None else groups[positions]
+        if CODES in self.memory.columns:
+            rows[CODES] = self.segments.encode(getattr(data, "columns", {}), positions)
+        if self.records:
+            rows["outputs"] = outputs
+        return rows
+
+    def to_store(self, x: Tree, y: Tensor, replayed: int) -> Tree:
+        """The inputs that memory holds for these samples: the first `replayed` for replay, the others held back."""
+        return x
+
+    def references(self, tasks: int, in_error: list[bool]) -> list[float]:
+        """What each task had when it was learned, on the samples that steer for it: its guards, else the replayed."""
+        role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
+        columns = {name: self.memory[name].double().cpu() for name in ("reference", "wrong")}
+        means = {
+            (name, kind): task_means(values[role == kind], owner[role == kind], tasks)
+            for name, values in columns.items()
+            for kind in (REPLAY, GUARD)
+        }
+        mask = torch.tensor(in_error, dtype=torch.bool)
+        guard, replay = (torch.where(mask, means["wrong", kind], means["reference", kind]) for kind in (GUARD, REPLAY))
+        found: list[float] = torch.where(guard.isnan(), replay.nan_to_num(), guard).tolist()
+        return found
+
+    def upgrade(self, in_error: list[bool]) -> None:
+        """Columns that memory lacks. Of samples stored before a limit on a column was stated, its value is not known;
+        of an older format, everything was replayed, and its reference had one unit."""
+        size = len(self.memory)
+        if self.memory.columns and self.segments and CODES not in self.memory.columns:
+            self.memory.join_column(CODES, self.segments.blank(size))
+        if CODES in self.memory.columns and (known := self.memory[CODES].shape[1]) < len(self.segments.table):
+            self.memory.widen(CODES, self.segments.blank(size)[:, known:])
+        if not self.memory.columns or "role" in self.memory.columns:
+            return
+        self.memory.join_column("role", torch.zeros(size, dtype=torch.uint8))
+        mask = torch.tensor(in_error, dtype=torch.bool)[self.memory["task"].cpu()] if size else torch.zeros(0).bool()
+        reference = self.memory["reference"].float()
+        self.memory.join_column("wrong", torch.where(mask.to(reference.device), reference, torch.nan))
+
+
+def alone(ids: Tensor) -> Tensor:
+    """Groups of samples that came without one: each its own, below 0, where no given group is."""
+    return -1 - ids
+
+
+def _groups_held_back(data: Source, aside: HeldBack | None) -> Tensor:
+    groups = _groups_of(data)
+    if aside is None or groups is None:
+        return torch.zeros(0, dtype=torch.long)
+    return groups[torch.cat([aside.guards, aside.witnesses])]
+
+
+def _groups_of(data: Source) -> Tensor | None:
+    groups: Tensor | None = getattr(data, "groups", None)
+    return groups

@@ -1,0 +1,305 @@
+"""`pdcl.update`: one month's update as one step. The updated model takes the place of the old one, or nothing changes.
+
+    data → part of it set aside as audit data → candidate → guards and promises → gate → promoted, or refused
+
+Until the gate has answered, everything happens out of sight (`workspace`). Saving the promoted model is the one step
+that decides; a call that is interrupted anywhere and made again goes on to the same end.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from pdcl.errors import PdclError, UsageError
+from pdcl.given import path_of, short
+from pdcl.learning.events import Listener, Warned, ignore
+from pdcl.learning.schedule import Schedule
+from pdcl.lifelong.arguments import check_arguments, check_text
+from pdcl.lifelong.audit_place import made_identity
+from pdcl.lifelong.audit_split import Planned, plan_aside
+from pdcl.lifelong.entry import LEARNED, REFUSED
+from pdcl.lifelong.inputs import check_inputs
+from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.new_task import check_labels, kind_of
+from pdcl.lifelong.references import measured, note_references
+from pdcl.lifelong.save import new_state_id, save
+from pdcl.lifelong.violation import breaks
+from pdcl.lifelong.warning import Warnings
+from pdcl.release.criteria import criteria_of
+from pdcl.release.decisions import PROMOTED, Update, broken, decided, gated
+from pdcl.release.evidence import check_place
+from pdcl.release.gate import gate, model_hash
+from pdcl.release.ledger import Ledger
+from pdcl.release.outcome import Verdict
+from pdcl.release.remembering import trace
+from pdcl.release.workspace import Workspace
+from pdcl.running.load import load
+from pdcl.storage.disk import read_regular
+from pdcl.streams.audits import LEDGER, SAMPLES, Audit, as_audit
+from pdcl.streams.samples import Samples, read
+
+LIMITS = ("max_drop", "max_error", "max_loss", "min_sensitivity", "min_specificity")
+
+
+def update(
+    model: str | Path,
+    data: Any,
+    *,
+    name: str,
+    audit: str | Path,
+    max_drop: float | None = None,
+    max_error: float | None = None,
+    max_loss: float | None = None,
+    min_sensitivity: float | None = None,
+    min_specificity: float | None = None,
+    limits: Mapping[str, float] | None = None,
+    by: str = "auto",
+    groups: str | None = None,
+    confidence: float | None = None,
+    looks: int | None = None,
+    audit_share: float = 0.1,
+    audit_budget: int | None = None,
+    tolerance: Any = None,
+    epochs: int | None = None,
+    batch: int | None = None,
+    evidence: str | Path | None = None,
+    samples: bool = True,
+    again: bool = False,
+    listener: Listener = ignore,
+    **handed: Any,
+) -> Update:
+    """Learn `data` as the task `name`, and use the updated model only if it passes the gate.
+
+    model: where the model is saved. data: a directory or file with arrays x, y and columns, (x, y), or a mapping.
+    audit: the directory of the audit set; `audit_share` of the data, at most `audit_budget` samples in all, goes there
+    before anything is learned (0: nothing; the set is complete). max_drop: the largest rise of an error rate, against
+    the model in use and since each task was learned; the other limits, by, groups, confidence, looks, evidence and
+    samples are those of `pdcl.gate`. tolerance, epochs, batch: of `learn`. The same name and data again is recognised,
+    and decided again only with `again`. handed: what `pdcl.load` needs, such as network=.
+    """
+    stated = dict(zip(LIMITS, (max_drop, max_error, max_loss, min_sensitivity, min_specificity), strict=True))
+    criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
+    asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
+    path, place, found = path_of(model, "model"), path_of(audit, "audit"), samples_of(data, groups)
+    Schedule(**{key: value for key, value in (("epochs", epochs), ("batch", batch)) if value is not None})
+    check_text(str(name), "name")
+    if name is None or not str(name).strip():
+        raise UsageError(f"name={name!r} is empty; an update is known by its name, such as 2026-12")
+    name = str(name)
+    if audit_share != 0:
+        check_arguments(None, None, None, None, place, audit_share, audit_budget)
+    job = Job(path, name, place, found, asked, evidence if evidence is None else path_of(evidence, "evidence"), samples)
+    training = {"tolerance": tolerance, "epochs": epochs, "batch": batch}
+    with Workspace(path, place) as work:
+        old = load(path, **copy.deepcopy(handed))
+        known = decided(old.lineage, name, job.data)
+        if known is not None and (known or not again):
+            # What an interrupted call left there: it was decided before it could tidy up.
+            work.clear()
+            return known
+        check_labels(old, found, kind_of(old, None))
+        if old.spec is not None and old.backbone is None and isinstance(found.inputs, Tensor):
+            check_inputs(found.inputs, old.spec)
+        planned = _planned(job, old, audit_share, audit_budget)
+        key = job.key(old, planned, training)
+        about = job.about(key)
+        written = job.evidence is not None and _written(job.evidence, about)
+        candidate = work.candidate(key, copy.deepcopy(handed))
+        if candidate is None:
+            candidate = load(path, **copy.deepcopy(handed))
+            _learn(candidate, job, planned, {**training, "listener": listener}, about, old)
+            work.keep(candidate)
+        else:
+            # The call that was interrupted may have asked otherwise.
+            _amended(candidate, {"update": about})
+        candidate.home = path
+        return _decide(job, work, old, candidate, planned, written)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One update: what is learned under which name, and what is asked of the result."""
+
+    model: Path
+    name: str
+    audit: Path
+    samples: Samples
+    asked: dict[str, Any]
+    evidence: Path | None
+    keep_samples: bool
+
+    @property
+    def data(self) -> str:
+        return data_hash(self.samples)
+
+    def key(self, old: Learner, planned: Planned | None, training: dict[str, Any]) -> str:
+        """What makes a candidate the same one: data, base, what is set aside, and how it is trained."""
+        aside = as_audit(self.audit).hash() if planned is None else planned.whole().hash()
+        parts = [
+            self.name,
+            self.data,
+            model_hash(old),
+            old.lineage.states,
+            aside,
+            {k: repr(v) for k, v in training.items()},
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def about(self, key: str) -> dict[str, Any]:
+        """What the candidate's entry says while it is judged; its evidence is recognised by it."""
+        asked = {name: value for name, value in self.asked.items() if value is not None}
+        about = {"key": key, "name": self.name, "data": self.data, "asked": asked}
+        as_read: dict[str, Any] = json.loads(json.dumps(about, default=repr))
+        return as_read
+
+    def examined(self, planned: Planned | None) -> Audit:
+        """The audit set that the candidate is judged on, with its ledger in its place."""
+        whole = as_audit(self.audit) if planned is None else planned.whole()
+        return replace(whole, ledger=self.audit / LEDGER)
+
+
+def samples_of(data: Any, groups: str | None) -> Samples:
+    """The new data; `groups` names the column whose samples aren't independent."""
+    if groups is not None and not isinstance(groups, str):
+        raise UsageError(f"groups={short(groups)} must be the name of a column of the data")
+    if isinstance(data, str | Path) and not Path(data).exists():
+        raise UsageError(
+            f"{data}: there is no such directory or file; data are arrays x and y in {SAMPLES} or any .npz"
+        )
+    held = as_audit(data)
+    who = None if groups is None else held.column(groups, f"groups={groups}")
+    columns = {name: values for name, values in held.columns.items() if name not in (groups, "task")}
+    return read(held.x, held.y, who, where=held.name, columns=columns or None)
+
+
+def data_hash(samples: Samples) -> str:
+    """sha256 of inputs, targets, groups and columns, whatever the order of the rows."""
+    columns = dict(samples.columns)
+    if samples.groups is not None:
+        columns["group"] = np.asarray([str(group) for group in samples.groups.tolist()])
+    inputs: Any = samples.inputs
+    return Audit("data", inputs, samples.targets, columns).hash()
+
+
+def _planned(job: Job, old: Learner, share: float, budget: int | None) -> Planned | None:
+    if share == 0:
+        if budget is not None:
+            raise UsageError("audit_budget has no effect with audit_share=0: nothing is set aside")
+        as_audit(job.audit)
+        return None
+    return plan_aside(job.samples, job.audit, job.name, old, share, budget)
+
+
+def _learn(
+    candidate: Learner,
+    job: Job,
+    planned: Planned | None,
+    training: dict[str, Any],
+    about: dict[str, Any],
+    old: Learner,
+) -> None:
+    """Learn what isn't set aside; the entry holds the key, by which an interrupted update finds its candidate."""
+    rest = job.samples if planned is None else planned.rest
+    given = {name: value for name, value in training.items() if value is not None}
+    columns = dict(rest.columns) or None
+    if planned is not None and planned.note is not None:
+        Warnings(candidate, training["listener"]).on_event(Warned(candidate.tasks_learned, planned.note))
+    candidate.learn(rest.inputs, rest.targets, groups=rest.groups, columns=columns, name=job.name, **given)
+    audit = None if planned is None else asdict(planned.about)
+    _amended(candidate, {"audit": audit, "update": about})
+    if before := _of_past_tasks(job.audit, old):
+        candidate.lineage.references = candidate.lineage.references.joined(measured(old, before))
+
+
+def _of_past_tasks(place: Path, old: Learner) -> Audit | None:
+    """Audit samples of tasks that the old model has learned: its outcomes count where no earlier ones are stored."""
+    assert old.spec is not None
+    if not (place / SAMPLES).exists() or old.spec.kind == "regression":
+        return None
+    held = as_audit(place)
+    if "task" not in held.columns:
+        return held
+    names = {str(entry["name"]) for entry in old.lineage.tasks}
+    rows = [row for row, task in enumerate(held.columns["task"].tolist()) if str(task) in names]
+    return held.taken(np.asarray(rows)) if rows else None
+
+
+def _amended(learner: Learner, more: dict[str, Any]) -> None:
+    last = learner.lineage.entries[-1]
+    learner.lineage.entries[-1] = {**last, "result": {**last["result"], **more}}
+
+
+def _decide(
+    job: Job, work: Workspace, old: Learner, candidate: Learner, planned: Planned | None, written: bool
+) -> Update:
+    about = {"name": job.name, "data": job.data, "limits": {k: v for k, v in job.asked.items() if v is not None}}
+    if breaks(candidate.promises):
+        return _refused(job, work, old, candidate, {**about, **broken(candidate.promises)}, None)
+    verdict = _judged(job, old, candidate, planned, written)
+    seen = trace(Ledger(job.audit / LEDGER), verdict.question["audit"])
+    place = None if job.evidence is None else str(job.evidence)
+    record = {**about, **gated(verdict), "trace": seen, "evidence": place}
+    if not verdict:
+        return _refused(job, work, old, candidate, record, verdict)
+    return _promoted(job, work, candidate, planned, record, verdict)
+
+
+def _judged(job: Job, old: Learner, candidate: Learner, planned: Planned | None, written: bool) -> Verdict:
+    examined, asked = job.examined(planned), job.asked
+    grouped = "group" if job.samples.groups is not None and "group" in examined.columns else None
+    against = None if asked["max_drop"] is None else old
+    evidence = None if written else job.evidence
+    return gate(
+        candidate, examined, **asked, against=against, groups=grouped, evidence=evidence, samples=job.keep_samples
+    )
+
+
+def _written(place: Path, about: dict[str, Any]) -> bool:
+    """Whether this evidence was written by this very update, before it was interrupted; any other is refused."""
+    try:
+        check_place(place)
+    except UsageError:
+        with suppress(PdclError, ValueError, LookupError, TypeError, RecursionError):
+            if json.loads(read_regular(place / "lineage.json"))["tasks"][-1]["result"]["update"] == about:
+                return True
+        raise
+    return False
+
+
+def _refused(
+    job: Job, work: Workspace, old: Learner, candidate: Learner, record: dict[str, Any], verdict: Verdict | None
+) -> Update:
+    """The old model stays; its lineage says what the candidate would have done."""
+    entry = candidate.lineage.entries[-1]
+    result = {**entry["result"], "audit": None, "update": record}
+    old.lineage.note_change(entry["task"], job.name, result, REFUSED)
+    save(old, job.model, amend=True)
+    work.clear()
+    return Update(job.name, REFUSED, record["why"], record, verdict)
+
+
+def _promoted(
+    job: Job, work: Workspace, candidate: Learner, planned: Planned | None, record: dict[str, Any], verdict: Verdict
+) -> Update:
+    assert candidate.lineage.entries[-1]["how"] == LEARNED
+    _amended(candidate, {"update": record})
+    note_references(candidate, job.examined(planned))
+    state = new_state_id()
+    if planned is not None:
+        _amended(candidate, {"audit": {**asdict(planned.about), "id": made_identity(job.audit)}})
+        if len(planned.new["y"]):
+            work.plan(state, job.audit, add=planned.new)
+    save(candidate, job.model, state)
+    work.finish()
+    work.clear()
+    return Update(job.name, PROMOTED, record["why"], record, verdict)

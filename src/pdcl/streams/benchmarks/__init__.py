@@ -1,1 +1,0 @@
-"""The paper's four streams and one of texts, one file each."""
