@@ -45,7 +45,7 @@ class FakeRun:
         "stream": "digits",
         "stream_options": {},
         "method": "pdcl",
-        "preset": "tuned",
+        "preset": "auto",
         "memory": 100,
         "seed": 0,
         "options": {"alpha": {"value": 0.5, "source": "method"}, "lr": {"value": 0.1, "source": "preset"}},

@@ -272,7 +272,8 @@ def test_arrays_as_large_as_they_say_are_read(tmp_path: Path, learned: Any) -> N
     """Zeros that are stored uncompressed are no bomb, and neither are small ones."""
     for write in (np.savez, np.savez_compressed):
         write(tmp_path / "a.npz", x=np.zeros((4000, 5), np.float32), y=np.zeros(4000, np.int64))
-        assert pdcl.gate(learned, tmp_path / "a.npz", max_error=0.9, ledger=tmp_path / f"{write.__name__}.jsonl")
+        verdict = pdcl.gate(learned, tmp_path / "a.npz", max_error=0.9, ledger=tmp_path / f"{write.__name__}.jsonl")
+        assert verdict.rows
 
 
 HELP = ["--help", "gate --help", "forget --help", "list"]

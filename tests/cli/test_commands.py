@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pdcl.cli import VERBS, main
+from pdcl.cli import OF_THE_LAB, VERBS, main
 
 
 def call(*words, code=0):
@@ -24,7 +24,8 @@ def test_every_command_has_a_file_and_its_own_help(capsys):
     import importlib
 
     for verb in VERBS:
-        assert callable(importlib.import_module(f"pdcl.cli.{verb}").main)
+        room = "pdcl.lab.cli" if verb in OF_THE_LAB else "pdcl.cli"
+        assert callable(importlib.import_module(f"{room}.{verb}").main)
 
 
 def test_a_misspelt_command_suggests(capsys):

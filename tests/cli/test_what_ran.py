@@ -29,7 +29,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs")
     for stream, methods in NAMES.items():
         for method in methods:
-            assert main(["run", stream, method, "--memory", "30", "--epochs", "1", "--out", str(out)]) == 0
+            preset = ["--preset", "tuned"] if stream == "digits" else []
+            assert main(["run", stream, method, "--memory", "30", "--epochs", "1", "--out", str(out), *preset]) == 0
     return out
 
 

@@ -31,8 +31,8 @@ def real_runs(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("runs")
     for seed in range(2):
         for method in ("pdcl", "er-ring"):
-            pdcl.run("digits", method, memory=50, seed=seed, epochs=1, out=out)
-    pdcl.run("digits", "finetune", seed=0, epochs=1, out=out)
+            pdcl.run("digits", method, preset="tuned", memory=50, seed=seed, epochs=1, out=out)
+    pdcl.run("digits", "finetune", preset="tuned", seed=0, epochs=1, out=out)
     return out
 
 

@@ -102,7 +102,7 @@ def test_of_a_dataset_a_few_samples_are_looked_at() -> None:
             return super().__getitem__(row)
 
     x, y = good(5000)
-    data = Counting(x, y, torch.zeros(5000))
+    data = Counting(x, y)
     data.targets = y.tolist()  # type: ignore[attr-defined]
     split(data)
     assert Counting.read < 200

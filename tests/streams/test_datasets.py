@@ -37,7 +37,9 @@ class Listed(Squares):
 def test_targets_are_found_in_one_pass_where_nothing_lists_them() -> None:
     data = Squares()
     stream = split(data)
-    first_pass = data.reads[: len(data)]
+    # One look before: whether a sample is a pair.
+    assert data.reads[0] == 0
+    first_pass = data.reads[1 : 1 + len(data)]
     assert first_pass == list(range(40))
     assert stream.spec.labels == tuple(f"class {k}" for k in range(4))
     assert stream.spec.dtype == torch.float32

@@ -21,9 +21,9 @@ from ranks_started import free_port
 
 from pdcl.algorithm.algorithm1 import Drawn
 from pdcl.errors import UsageError
+from pdcl.lab.methods.er import ERRing
 from pdcl.learning.primal_dual import PrimalDual
 from pdcl.methods.pdcl import PDCL
-from pdcl.methods.replay import ERRing
 from pdcl.ranks import Ranks
 from pdcl.streams.catalog import load
 

@@ -199,5 +199,5 @@ def test_a_strangers_model_can_not_lower_the_confidence(place, saved):
 
 @pytest.mark.parametrize("looks", [2.5, 2.0, True, "2", 0])
 def test_half_a_look_is_refused(looks, saved):
-    with pytest.raises(UsageError, match="whole number"):
+    with pytest.raises(UsageError, match="at least 1"):
         pdcl.gate(saved, samples(9), max_error=0.3, looks=looks)
