@@ -28,12 +28,12 @@ from pdcl.reports.maps import Map
 CARETS = (CARETDOWN, CARETUP)
 PLOTS = (
     "zeta",
-    "accuracy-memory-digits",
-    "forgetting-memory-digits",
-    "partition-digits",
-    "distance-digits",
-    "map-digits",
-    "duals-digits",
+    "accuracy-memory-digits-tuned",
+    "forgetting-memory-digits-tuned",
+    "partition-digits-tuned",
+    "distance-digits-tuned",
+    "map-digits-tuned",
+    "duals-digits-tuned",
     "sweeps",
 )
 
@@ -44,9 +44,9 @@ def test_every_plot_with_data_comes_in_three_formats_and_the_rest_is_named(real_
         for form, start in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
             assert (tmp_path / f"{name}.{form}").read_bytes().startswith(start)
     said = capsys.readouterr().out
-    assert "left out alpha-digits: no two groups" in said
+    assert "left out alpha-digits-tuned: no two groups" in said
     assert "left out partitioning: pdcl0 and pdcl" in said
-    assert "pdcl, memory 50, seed 0" in (tmp_path / "partition-digits.svg").read_text()
+    assert "pdcl, memory 50, seed 0" in (tmp_path / "partition-digits-tuned.svg").read_text()
     assert said.splitlines()[-1].startswith("next: pdcl report ")
 
 

@@ -104,7 +104,8 @@ def test_the_command_that_repeats_a_run_has_what_was_chosen_and_no_more(real_run
     words = command(config).split()
     assert words[:4] == ["pdcl", "run", "digits", "pdcl"]
     chosen = dict(zip(words[4::2], words[5::2], strict=True))
-    assert chosen == {"--memory": "50", "--seed": "1", "--epochs": "1", "--stream-option": "classes_per_task=2"}
+    own = {"--memory": "50", "--seed": "1", "--epochs": "1", "--stream-option": "classes_per_task=2"}
+    assert chosen == {**own, "--preset": "tuned"}
 
 
 def test_distance_from_uniform_is_total_variation():

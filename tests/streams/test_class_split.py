@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pdcl.errors import UsageError
 from pdcl.streams import BadData, Data, Stream, everything, split
 
 
