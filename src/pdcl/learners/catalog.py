@@ -77,6 +77,10 @@ _BUILT_IN = [
         False, "Hayes, Kanan, Lifelong Machine Learning with Deep Streaming Linear Discriminant Analysis, 2020",
     ),
     Method(
+        "exact", "pdcl.learners.exact:Exact", "fixed features, head and limits in closed form", "features", True, True,
+        "this project; Zhuang et al., ACIL: Analytic Class-Incremental Learning, 2022 (without limits)",
+    ),
+    Method(
         "gss", "pdcl.learners.gss:GSS", "replay of samples with diverse gradients", "replay", True, False,
         "Aljundi et al., Gradient Based Sample Selection for Online Continual Learning, 2019",
     ),

@@ -76,7 +76,7 @@ def standing(entry: Method, stream: str, preset: str | None, memory: Any) -> dic
     size = None if bound is None else parse_bound(bound)[0]
     if tables(stream):
         for _, table in layers(stream, preset or "default", entry.name, size):
-            values |= {name: value for name, value in table.items() if name in known}
+            values |= _for_method(table, kind, known)
     return values
 
 
@@ -93,7 +93,7 @@ def resolve(
     options.put(entry.defaults, "method")
     given = {**(study or {}), **user}
     for source, table in _preset_layers(stream, preset, entry.name, given.get("memory", options.values.get("memory"))):
-        options.put({name: value for name, value in table.items() if name in known}, source)
+        options.put(_for_method(table, kind, known), source)
     options.put(study or {}, "study")
     options.put(user, "user")
     _judge_what_users_state(options)
@@ -102,6 +102,11 @@ def resolve(
     _leave_out(options, kind)
     options.settle(kind.settled(options.values))
     return options
+
+
+def _for_method(table: Mapping[str, Any], kind: Any, known: list[str]) -> dict[str, Any]:
+    """A preset's options that a method has, and that presets may set."""
+    return {name: value for name, value in table.items() if name in known and name not in kind.not_from_presets}
 
 
 def _judge_what_users_state(options: Options) -> None:
