@@ -153,8 +153,8 @@ class Search:
         tasks = int(self.owners.max()) + 1
         own = torch.zeros(len(self.limits), tasks, dtype=torch.float64)
         for c, members in enumerate(self.guards.sets):
-            found = self.owners[self.guards.targets[members]]
-            own[c] = torch.bincount(found[found >= 0], minlength=tasks)[:tasks].double()
+            tasks_of = self.owners[self.guards.targets[members]]
+            own[c] = torch.bincount(tasks_of[tasks_of >= 0], minlength=tasks)[:tasks].double()
         own = own / own.sum(1, keepdim=True).clamp(min=1)
         offset, errors = torch.zeros(tasks, dtype=torch.float64), equal.errors
         for step in range(SOLVES):

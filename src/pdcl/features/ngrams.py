@@ -34,7 +34,8 @@ class NGrams(FeatureMap):
         buckets = (places * SECOND >> 20) % self.width
         counts.index_put_((owners, buckets), torch.ones((), device=values.device), accumulate=True)
         found = torch.where(counts > 0, 1 + counts.clamp(min=1).log(), 0.0)
-        return found / found.norm(dim=1, keepdim=True).clamp(min=1e-12)
+        scaled: Tensor = found / found.norm(dim=1, keepdim=True).clamp(min=1e-12)
+        return scaled
 
     def spreads(self, found: Tensor, usual: Tensor) -> Tensor:
         """One for all: rare words must not count more than common ones."""

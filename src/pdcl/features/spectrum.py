@@ -34,7 +34,8 @@ class Spectrum(FeatureMap):
         found = torch.stft(signal, self.size, self.hop, window=self.window, pad_mode="constant", return_complex=True)
         power = found.abs().square()[:, 1:]
         power = power.unflatten(1, (BANDS, -1)).mean(2)
-        return (power + FAINTEST * self.size).log()[:, None]
+        picture: Tensor = (power + FAINTEST * self.size).log()[:, None]
+        return picture
 
     def prepare(self, x: Tree, generator: Generator) -> None:
         assert isinstance(x, Tensor)

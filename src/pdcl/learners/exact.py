@@ -25,13 +25,15 @@ from pdcl.errors import UsageError
 from pdcl.features.catalog import build, chosen, of_module
 from pdcl.features.feature_map import FeatureMap
 from pdcl.features.network import SolvedNetwork
-from pdcl.learners.exact_limits import described, settle, stated_limits
+from pdcl.learners import exact_editing as editing
+from pdcl.learners.exact_limits import described, refer, settle, stated_limits, values_then
 from pdcl.learners.exact_solving import Past, Solved, solved
 from pdcl.learners.exact_state import exact_state, take_exact_state
 from pdcl.lifelong.backbone import fingerprint
 from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.undo import all_or_nothing
 from pdcl.limits.limits import Limits
-from pdcl.limits.tolerance import Tolerance
+from pdcl.limits.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.limits.tolerances import Tolerances
 from pdcl.objective import OBJECTIVES, Objective
 from pdcl.past.bound import parse_bound
@@ -44,7 +46,7 @@ from pdcl.past.segments import Segments
 from pdcl.past.sets import HELD_BACK, Sets, mergeable, widest
 from pdcl.past.statistics import Running, check_finite, gram_bytes
 from pdcl.past.stored import View
-from pdcl.streams.data import everything
+from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches, seeded
 from pdcl.training.events import Warned
@@ -109,6 +111,7 @@ class Exact(Learner):
         self.errors_then: list[float] = []
         self.segment_losses: dict[str, float] = {}
         self.ever_held = torch.zeros(0, dtype=torch.int64)
+        self.trained_hashes: dict[int, Tensor] = {}
         self.solution: Solved | None = None
         self._whole: Task | None = None
         self._given: FeatureMap | None = None
@@ -304,7 +307,7 @@ class Exact(Learner):
                 self.sets.add_segment(name, sums.moments(index))
         self._hold(whole)
         self._begin_sums(0)
-        self._stay_within(index + 1)
+        self.stay_within(index + 1)
         self.registry.register_task(index, whole.data.targets, whole.data.groups, True)
         self.take(solved(self.known(), stated_limits(self, index)))
         self.promises = settle(self, index, View(whole.data, self.aside.trained))
@@ -328,13 +331,16 @@ class Exact(Learner):
         features = torch.zeros(0, self.width - 1) if x is None else self.represent(to(x, self.place))[:, :-1]
         codes = self.held.segments.encode(whole.data.columns, positions)
         groups = None if whole.data.groups is None else whole.data.groups[positions]
-        self.held.add(whole.index, features, y, positions + self.samples_seen, roles, codes, groups)
-        trained = torch.zeros(len(whole.data), dtype=torch.bool)
-        trained[self.aside.trained] = True
+        own = hashes_at(whole.data, positions)
+        self.held.add(whole.index, features, y, positions + self.samples_seen, roles, own, codes, groups)
+        if self.erasable:
+            self.trained_hashes[whole.index] = hashes_at(whole.data, self.aside.trained)
+        left = torch.ones(len(whole.data), dtype=torch.bool)
+        left[self.aside.trained] = False
         if (hashes := row_hashes(whole.data)) is not None:
-            self.ever_held = torch.cat([self.ever_held, hashes[~trained]]).unique()
+            self.ever_held = torch.cat([self.ever_held, hashes[left]]).unique()
 
-    def _stay_within(self, tasks: int) -> None:
+    def stay_within(self, tasks: int) -> None:
         """Never above the bound: sets are merged, those whose dual was 0 first; then fewer samples are held back."""
         if self.bound is None:
             return
@@ -450,6 +456,38 @@ class Exact(Learner):
             self.check_features()
         return super().evaluated(x, size)
 
+    def move_reference(self, task: int, name: str) -> dict[str, Any]:
+        limit = self.tolerances.of(task)
+        if not isinstance(limit, Rise | Relative):
+            stated = "it has no limit" if limit is None else f"its limit {describe(limit)} compares with nothing"
+            raise UsageError(f"rebase({name!r}) has no effect: {stated}; only such as +2pt and 1.1x have a reference")
+        before, old = values_then(self)[task], self.tolerances.values[task]
+        refer(self, task)
+        now = values_then(self)[task]
+        self.tolerances.values[task] = new = limit.of(task, now)
+        return {"limit": describe(limit), "unit": limit.unit, "then": before, "now": now, "old": old, "new": new}
+
+    # What sums allow.
+
+    def merge(self, other: Exact) -> None:
+        """Add what another learner with the same features has seen: `pdcl.learner("exact", features=first.phi)`.
+
+        Tasks of one name become one task, others come behind. Nothing has changed where it is refused.
+        """
+        with all_or_nothing(self) as before:
+            editing.merge(self, other)
+            before.settle()
+
+    def forget(self, x: Any, y: Any) -> int:
+        """Take samples out, exactly: the learner then equals one that never saw them, given φ and its other guards.
+
+        Needs erasable=True. Gives their number; a sample that was never learned is refused, and nothing changes.
+        """
+        with all_or_nothing(self) as before:
+            count = editing.forget(self, x, y)
+            before.settle()
+        return count
+
     # State.
 
     def state_dict(self) -> dict[str, Any]:
@@ -460,6 +498,12 @@ class Exact(Learner):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         take_exact_state(self, state["method"])
+
+
+def hashes_at(data: Data, positions: Tensor) -> Tensor:
+    """A hash of each of these samples with its target."""
+    found = row_hashes(View(data, positions)) if len(positions) else None
+    return torch.zeros(0, dtype=torch.int64) if found is None else found
 
 
 def own_objective(kind: str) -> Objective:

@@ -16,7 +16,6 @@ from pdcl.past.quadratics import exact_loss
 from pdcl.past.refill import Source
 from pdcl.past.segments import CODES
 from pdcl.past.statistics import Moments
-from pdcl.past.stored import Reached
 from pdcl.promises.table import Promises
 from pdcl.promises.witnesses import Newest, after_task
 from pdcl.training.events import DualsMoved, Infeasible, PromisesJudged, ToleranceSet, Warned
@@ -67,14 +66,22 @@ def _masked(then: Tensor, members: Tensor) -> Tensor:
     return torch.where(members, then, torch.nan)
 
 
+def refer(learner: Exact, task: int) -> None:
+    """What a task has now becomes what it is compared with: on guards and witnesses, and exactly where it has a set."""
+    held = learner.held
+    if len(held.memory):
+        held.refer(task, learner.raw_scores(held.memory["x"]))
+    own = learner.sets.own.get(task)
+    if own is not None:
+        learner.losses_then[task] = _exact(learner, own)
+
+
 def settle(learner: Exact, index: int, trained: Source) -> Promises | None:
     """After a solve: references of the new task, limits anew, events, and the table of promises."""
     held, tolerances = learner.held, learner.tolerances
-    if len(held.memory):
-        held.refer(index, learner.raw_scores(held.memory["x"]))
     reached = held.reached(trained, learner.raw_scores)
-    learner.losses_then[index:] = [_loss_of(learner, index, reached)]
-    learner.errors_then[index:] = [reached.error]
+    learner.losses_then[index:], learner.errors_then[index:] = [reached.loss], [reached.error]
+    refer(learner, index)
     for name, moments in learner.sets.segments.items():
         learner.segment_losses.setdefault(name, _exact(learner, moments))
     values = values_then(learner)
@@ -105,12 +112,6 @@ def values_then(learner: Exact) -> list[float]:
 
 def _in_error(limit: Tolerance | None) -> bool:
     return limit is not None and limit.unit == "error"
-
-
-def _loss_of(learner: Exact, task: int, reached: Reached) -> float:
-    """L of the task now: exact where it has statistics of its own, else on some of its samples."""
-    own = learner.sets.own.get(task)
-    return reached.loss if own is None else _exact(learner, own)
 
 
 def _exact(learner: Exact, moments: Moments) -> float:

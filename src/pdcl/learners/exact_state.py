@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pdcl.learners.exact import Exact
 
 PLAIN = (
-    "samples_seen", "losses_then", "errors_then", "segment_losses", "ever_held", "phi_hash", "dropped_segments", "fresh",
+    "samples_seen", "losses_then", "errors_then", "segment_losses", "ever_held", "phi_hash", "dropped_segments",
+    "fresh",
 )  # fmt: skip
 
 
@@ -28,6 +29,7 @@ def exact_state(learner: Exact) -> dict[str, Any]:
         "sets": learner.sets.state_dict(),
         "held": learner.held.memory.state_dict(),
         "segments": learner.held.segments.table,
+        "trained_hashes": {str(task): hashes for task, hashes in learner.trained_hashes.items()},
         "running": [each.state_dict() for each in learner.running],
         "pending": [list(each) for each in learner.pending],
         "duals": {str(number): dual for number, dual in learner.duals.items()},
@@ -52,6 +54,7 @@ def take_exact_state(learner: Exact, state: dict[str, Any]) -> None:
     held.segments.take_table(state["segments"])
     held.upgrade([])
     learner.duals = {int(number): dual for number, dual in state["duals"].items()}
+    learner.trained_hashes = {int(task): hashes for task, hashes in state["trained_hashes"].items()}
     saved = state["solution"]
     learner.solution = None if saved is None else Solved(**saved, duals=dict(learner.duals))
     learner.tolerances.restate(state["stated"], values_then(learner))

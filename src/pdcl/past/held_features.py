@@ -14,14 +14,14 @@ from pdcl.past.segments import CODES, Segments
 from pdcl.past.store import Memory
 from pdcl.past.stored import StoredSamples, alone
 
-# What a row takes beside its features: scale, target, task, id, role, reference, error.
-BESIDE = 37
+# What a row takes beside its features: scale, target, task, id, hash, role, reference, error, group.
+BESIDE = 53
 UNBOUNDED = 10**9
 MOST_GUARDS, MOST_WITNESSES = 300, 400
 
 
 class HeldFeatures(StoredSamples):
-    """Memory with columns x (code, scale), y, task, id, role, reference and wrong; codes and group where needed."""
+    """Memory with columns x (code, scale), y, task, id, hash, role, reference, wrong; codes and group where needed."""
 
     def __init__(self, goal: Objective, segments: Segments, guard: int | None, witness: int | None) -> None:
         place = torch.device("cpu")
@@ -37,17 +37,18 @@ class HeldFeatures(StoredSamples):
         witness = MOST_WITNESSES * limited if self.witness is None else self.witness
         if places is None or not guard + witness:
             return Counts(guard, witness)
-        rows = places // (width + BESIDE + 8 + 2 * len(self.segments.table)) // max(1, tasks)
+        rows = places // (width + BESIDE + 2 * len(self.segments.table)) // max(1, tasks)
         return Counts(*(min(each, rows * each // (guard + witness)) for each in (guard, witness)))
 
     def add(
-        self, task: int, features: Tensor, y: Tensor, ids: Tensor, roles: Tensor, codes: Tensor, groups: Tensor | None
+        self, task: int, features: Tensor, y: Tensor, ids: Tensor, roles: Tensor, hashes: Tensor, codes: Tensor,
+        groups: Tensor | None,
     ) -> None:  # fmt: skip
         """Rows of a new task; what they show at their reference is filled in by `refer`."""
         blank = torch.full((len(y),), torch.nan)
         rows: dict[str, Any] = {
             "x": encode(features.cpu()), "y": y.cpu(), "task": torch.full((len(y),), task), "id": ids,
-            "role": roles, "reference": blank, "wrong": blank.clone(),
+            "role": roles, "hash": hashes, "reference": blank, "wrong": blank.clone(),
         }  # fmt: skip
         if self.segments:
             rows[CODES] = codes
@@ -80,7 +81,8 @@ class HeldFeatures(StoredSamples):
         return torch.cat([found, torch.ones(len(found), 1)], 1)
 
     def slots(self, kind: int) -> Tensor:
-        return (self.memory["role"] == kind).nonzero().flatten()
+        found: Tensor = (self.memory["role"] == kind).nonzero().flatten()
+        return found
 
     def had(self, tasks: int) -> list[float]:
         """The error of each task at its reference, on its guards, else its witnesses; NaN without any."""
