@@ -26,27 +26,29 @@ from pdcl.features.catalog import build, chosen, of_module
 from pdcl.features.feature_map import FeatureMap
 from pdcl.features.network import SolvedNetwork
 from pdcl.learners import exact_editing as editing
+from pdcl.learners.exact_bound import check_bound, held_back_most, stay_within
 from pdcl.learners.exact_limits import described, refer, settle, stated_limits, values_then
-from pdcl.learners.exact_solving import Past, Solved, solved
+from pdcl.learners.exact_solving import Past, Solved, seen_outputs, solved
 from pdcl.learners.exact_state import exact_state, take_exact_state
+from pdcl.learners.squared_loss import own_objective, squared
 from pdcl.lifelong.backbone import fingerprint
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.limits.limits import Limits
 from pdcl.limits.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.limits.tolerances import Tolerances
-from pdcl.objective import OBJECTIVES, Objective
 from pdcl.past.bound import parse_bound
 from pdcl.past.eight_bits import decode
 from pdcl.past.held_back import GUARD, WITNESS, cut_short
 from pdcl.past.held_features import HeldFeatures
 from pdcl.past.registry import Registry
-from pdcl.past.repeats import hold_back_once, left_out, row_hashes
+from pdcl.past.repeats import hold_back_once, left_out, row_hashes, row_hashes_at
 from pdcl.past.segments import Segments
-from pdcl.past.sets import HELD_BACK, Sets, mergeable, widest
-from pdcl.past.statistics import Running, check_finite, gram_bytes
+from pdcl.past.sets import Sets, widest
+from pdcl.past.statistics import check_finite
 from pdcl.past.stored import View
-from pdcl.streams.data import Data, everything
+from pdcl.past.task_sums import TaskSums
+from pdcl.streams.data import everything
 from pdcl.streams.task import Spec, Task
 from pdcl.training.batches import Batch, batches, seeded
 from pdcl.training.events import Warned
@@ -54,8 +56,8 @@ from pdcl.training.learner import EVALUATION_BATCH, Step
 from pdcl.training.stated import in_one_line
 from pdcl.trees import Tree, to
 
-# Rows that are multiplied at once, and rows that features are fitted to.
-BLOCK, FITTED_TO = 1024, 2000
+# Samples that features are fitted to.
+FITTED_TO = 2000
 KINDS = ("classification", "regression", "multilabel")
 
 
@@ -155,13 +157,13 @@ class Exact(Learner):
         finally:
             self.network = network
         self.width = self.phi.width + 1
-        self._check_bound(spec.outputs)
+        check_bound(self, spec.outputs)
         self.sets = Sets(self.dtype)
         segments = Segments(self.tolerances.segments)
         self.held = HeldFeatures(own_objective(spec.kind), segments, self.guard, self.witness)
         self.phi_hash: str | None = None
         self.dropped_segments: list[str] = []
-        self._begin_sums(0)
+        self.begin_sums(0)
 
     def _map(self, spec: Spec) -> FeatureMap:
         if self._given is not None:
@@ -178,32 +180,19 @@ class Exact(Learner):
         assert isinstance(self.model, SolvedNetwork)
         return self.model.phi
 
-    def _check_bound(self, outputs: int) -> None:
-        """One G and the sums of all classes are the least that has to fit."""
-        least = gram_bytes(self.width, self.dtype) + outputs * self.width * self.dtype.itemsize + 16 * outputs
-        if self.bound is not None and least > self.bound:
-            raise UsageError(
-                f"memory={self.memory!r} can't hold one set: with {self.phi.width} features and {outputs} outputs it "
-                f"takes {least:,} bytes; give more memory, or fewer features (features='random:{self.phi.width // 2}')"
-            )
-
-    def _begin_sums(self, samples: int) -> None:
+    def begin_sums(self, samples: int) -> None:
         assert self.spec is not None
-        size = (self.width, self.spec.outputs, self.erasable)
-        names = self.held.segments.names
-        self.running = [Running(*size) for _ in range(1 + len(names))] if samples else []
-        self.fresh = torch.ones(samples, dtype=torch.bool)
-        self.pending: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.sums = TaskSums(samples, self.width, self.spec.outputs, self.held.segments, self.erasable)
 
     # A task comes.
 
     def check_room(self, task: Task) -> None:
         assert self.spec is not None
-        self._check_bound(self.spec.outputs)
+        check_bound(self, self.spec.outputs)
 
     def hold_back(self, task: Task) -> Task:
         self._whole, data = task, task.data
-        wanted = self.held.most(self.tolerances.stated_any, self.width, self._places, task.index + 1)
+        wanted = held_back_most(self, task.index + 1)
         generator = seeded(self.seed, task.index, 3)
         known = self.learned_before
         if known is None and self.tolerances.stated_any and task.index:
@@ -218,16 +207,11 @@ class Exact(Learner):
         self._trained = data.subset(self.aside.trained)
         return replace(task, data=self._trained)
 
-    @property
-    def _places(self) -> int | None:
-        """Bytes for guards and witnesses."""
-        return None if self.bound is None else int(HELD_BACK * self.bound)
-
     def begin(self, task: Task, steps: int) -> None:
         if not bool(self.phi.fitted):
             self._fit(task)
         self.check_features()
-        self._begin_sums(len(task.data))
+        self.begin_sums(len(task.data))
 
     def _fit(self, task: Task) -> None:
         generator = seeded(self.seed, 0, 4)
@@ -257,14 +241,9 @@ class Exact(Learner):
         """Add the samples that this task didn't show before. The loss is that of the head before this task."""
         features, y = self.represent(batch.x), self.numbers(batch.y.cpu())
         check_finite(features)
-        new = self.fresh[batch.index]
-        if bool(new.any()):
-            segments = self.held.segments
-            codes = segments.encode(self._trained.columns, batch.index) if segments else segments.blank(len(batch))
-            self.pending.append((features[new], y[new], codes[new]))
-            self.fresh[batch.index] = False
-            if sum(len(each[1]) for each in self.pending) >= BLOCK:
-                self._flush()
+        segments = self.held.segments
+        codes = segments.encode(self._trained.columns, batch.index) if segments else segments.blank(len(batch))
+        self.sums.include(batch.index, features, y, codes)
         W = None if self.solution is None else self.solution.W
         return Step(squared(features if W is None else features @ W.float(), batch.y.cpu(), W is None))
 
@@ -276,15 +255,6 @@ class Exact(Learner):
         if self.spec.kind == "multilabel":
             return (2 * y.float() - 1).nan_to_num(0.0)
         return y.float().reshape(len(y), -1)
-
-    def _flush(self) -> None:
-        if not self.pending:
-            return
-        features, y, codes = (torch.cat(each) for each in zip(*self.pending, strict=True))
-        self.pending = []
-        self.running[0].include(features, y)
-        for sums, mask in zip(self.running[1:], self.held.segments.masks(codes), strict=True):
-            sums.include(features[mask], y[mask])
 
     def absorb(self, task: Task) -> None:
         part = self.hold_back(task)
@@ -298,29 +268,19 @@ class Exact(Learner):
     def end(self, task: Task) -> None:
         assert self._whole is not None
         whole, self._whole, index = self._whole, None, task.index
-        self._flush()
-        found = [self._summed(each) for each in self.running]
+        own, segments = self.sums.finished(self.peers)
         self.tolerances.names[index:] = [whole.name]
-        self.sets.add(found[0].moments(index), alone=self.tolerances.of(index) is not None)
-        for name, sums in zip(self.held.segments.names, found[1:], strict=True):
+        self.sets.add(own.moments(index), alone=self.tolerances.of(index) is not None)
+        for name, sums in segments.items():
             if sums.samples and name not in self.dropped_segments:
                 self.sets.add_segment(name, sums.moments(index))
         self._hold(whole)
-        self._begin_sums(0)
-        self.stay_within(index + 1)
+        self.begin_sums(0)
+        stay_within(self, index + 1)
         self.registry.register_task(index, whole.data.targets, whole.data.groups, True)
         self.take(solved(self.known(), stated_limits(self, index)))
         self.promises = settle(self, index, View(whole.data, self.aside.trained))
         self.samples_seen += len(whole.data)
-
-    def _summed(self, sums: Running) -> Running:
-        """The sum over all ranks."""
-        if not self.peers.alone:
-            for name in ("gram", "cross", "counts"):
-                setattr(sums, name, self.peers.sum(getattr(sums, name)))
-            numbers = self.peers.sum(torch.tensor([float(sums.samples), sums.squares], dtype=torch.float64))
-            sums.samples, sums.squares = int(numbers[0]), float(numbers[1])
-        return sums
 
     def _hold(self, whole: Task) -> None:
         """Store guards and witnesses of the task, and the hashes of all that was not trained on."""
@@ -331,38 +291,14 @@ class Exact(Learner):
         features = torch.zeros(0, self.width - 1) if x is None else self.represent(to(x, self.place))[:, :-1]
         codes = self.held.segments.encode(whole.data.columns, positions)
         groups = None if whole.data.groups is None else whole.data.groups[positions]
-        own = hashes_at(whole.data, positions)
+        own = row_hashes_at(whole.data, positions)
         self.held.add(whole.index, features, y, positions + self.samples_seen, roles, own, codes, groups)
         if self.erasable:
-            self.trained_hashes[whole.index] = hashes_at(whole.data, self.aside.trained)
+            self.trained_hashes[whole.index] = row_hashes_at(whole.data, self.aside.trained)
         left = torch.ones(len(whole.data), dtype=torch.bool)
         left[self.aside.trained] = False
         if (hashes := row_hashes(whole.data)) is not None:
             self.ever_held = torch.cat([self.ever_held, hashes[left]]).unique()
-
-    def stay_within(self, tasks: int) -> None:
-        """Never above the bound: sets are merged, those whose dual was 0 first; then fewer samples are held back."""
-        if self.bound is None:
-            return
-        duals = [self.duals.get(k, 0.0) for k in range(tasks)]
-        self.held.thin(tasks, self.held.most(self.tolerances.stated_any, self.width, self._places, tasks))
-        for task in mergeable(self.sets, duals):
-            if self.nbytes <= self.bound:
-                return
-            self.sets.merge(task)
-            text = f"memory={self.memory} is full: the statistics of {self.tolerances.name(task)} (λ {duals[task]:.3g})"
-            self.emit(Warned(tasks - 1, f"{text} became part of the common ones; offsets alone pursue its limit"))
-        for name in list(self.sets.segments):
-            if self.nbytes > self.bound:
-                del self.sets.segments[name]
-                self.dropped_segments.append(name)
-                self.emit(
-                    Warned(tasks - 1, f"memory={self.memory} is full: {name} has no statistics of its own any more")
-                )
-        each = self.held.most(True, self.width, self._places, tasks)
-        while self.nbytes > self.bound and each.guards + each.witnesses:
-            each = replace(each, guards=each.guards // 2, witnesses=each.witnesses // 2)
-            self.held.thin(tasks, each)
 
     @property
     def nbytes(self) -> int:
@@ -403,15 +339,8 @@ class Exact(Learner):
         self.solution, self.duals = found, dict(found.duals)
         W = found.W * found.factor
         if self.spec.kind == "classification":
-            W[-1, ~self.known_outputs()] = UNSEEN
+            W[-1, ~seen_outputs(self.sets.parts, self.spec.outputs)] = UNSEEN
         self.model.take(W)
-
-    def known_outputs(self) -> Tensor:
-        assert self.spec is not None
-        found = torch.zeros(self.spec.outputs, dtype=torch.bool)
-        for each in self.sets.parts:
-            found[each.columns] = True
-        return found
 
     @torch.no_grad()
     def raw_scores(self, x: Any) -> Tensor:
@@ -424,7 +353,9 @@ class Exact(Learner):
         else:
             features = self.represent(to(x, self.place))
         found = features.double() @ self.solution.W
-        return found.masked_fill(~self.known_outputs(), UNSEEN) if self.spec.kind == "classification" else found
+        if self.spec.kind != "classification":
+            return found
+        return found.masked_fill(~seen_outputs(self.sets.parts, self.spec.outputs), UNSEEN)
 
     def grown(self, before: int) -> None:
         super().grown(before)
@@ -498,28 +429,3 @@ class Exact(Learner):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         take_exact_state(self, state["method"])
-
-
-def hashes_at(data: Data, positions: Tensor) -> Tensor:
-    """A hash of each of these samples with its target."""
-    found = row_hashes(View(data, positions)) if len(positions) else None
-    return torch.zeros(0, dtype=torch.int64) if found is None else found
-
-
-def own_objective(kind: str) -> Objective:
-    """What limits in loss speak of: the squared loss that is solved for."""
-    usual = OBJECTIVES[kind]
-    return replace(usual, loss=squared) if kind != "regression" else usual
-
-
-def squared(scores: Tensor, targets: Tensor, blank: bool = False) -> Tensor:
-    """‖s − y‖² of each sample, y one-hot; labels are ±1. blank: as if all scores were 0."""
-    if targets.dim() == 1 and not targets.is_floating_point():
-        scores = (
-            torch.zeros(len(targets), int(targets.max()) + 1) if blank else scores.masked_fill(scores < UNSEEN / 2, 0)
-        )
-        wanted = nn.functional.one_hot(targets, scores.shape[1]).to(scores)
-    else:
-        wanted = targets.reshape(len(targets), -1).to(torch.float32)
-        scores = torch.zeros_like(wanted) if blank else scores
-    return (scores - wanted).square().sum(1).float()

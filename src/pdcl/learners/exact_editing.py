@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.learners.exact_bound import stay_within
 from pdcl.learners.exact_limits import stated_limits, values_then
 from pdcl.learners.exact_solving import solved
 from pdcl.lifelong.backbone import features_of
@@ -141,7 +142,7 @@ def merge(learner: Exact, other: Exact) -> None:
     for entry in [each for each in other.lineage.settle().tasks if number[each["task"]] >= before]:
         learner.lineage.entries.append({**entry, "task": number[entry["task"]]})
     learner.lineage.note_change(len(names) - 1, names[-1], {"merged": other.samples_seen}, MERGED)
-    learner.stay_within(len(names))
+    stay_within(learner, len(names))
     resolve(learner)
 
 

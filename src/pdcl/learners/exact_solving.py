@@ -79,10 +79,7 @@ class Past:
 
     @property
     def seen(self) -> Tensor:
-        found = torch.zeros(self.outputs, dtype=torch.bool)
-        for each in self.parts:
-            found[each.columns] = True
-        return found
+        return seen_outputs(self.parts, self.outputs)
 
     def blank(self) -> Quadratic:
         width = self.parts[0].width
@@ -95,6 +92,14 @@ class Past:
         if stated.moments is None:
             return self.blank()
         return exact_loss(stated.moments, self.outputs, self.guards.classes)
+
+
+def seen_outputs(parts: Sequence[Moments], outputs: int) -> Tensor:
+    """Which outputs have samples, [outputs]."""
+    found = torch.zeros(outputs, dtype=torch.bool)
+    for each in parts:
+        found[each.columns] = True
+    return found
 
 
 def solved(past: Past, limits: Sequence[Stated]) -> Solved:

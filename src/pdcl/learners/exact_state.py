@@ -9,14 +9,12 @@ import torch
 from pdcl.errors import UsageError
 from pdcl.learners.exact_limits import values_then
 from pdcl.learners.exact_solving import Solved
-from pdcl.past.statistics import Running
 
 if TYPE_CHECKING:
     from pdcl.learners.exact import Exact
 
 PLAIN = (
     "samples_seen", "losses_then", "errors_then", "segment_losses", "ever_held", "phi_hash", "dropped_segments",
-    "fresh",
 )  # fmt: skip
 
 
@@ -30,8 +28,7 @@ def exact_state(learner: Exact) -> dict[str, Any]:
         "held": learner.held.memory.state_dict(),
         "segments": learner.held.segments.table,
         "trained_hashes": {str(task): hashes for task, hashes in learner.trained_hashes.items()},
-        "running": [each.state_dict() for each in learner.running],
-        "pending": [list(each) for each in learner.pending],
+        "sums": learner.sums.state_dict(),
         "duals": {str(number): dual for number, dual in learner.duals.items()},
         "solution": None if solution is None else _written(solution),
     }
@@ -58,11 +55,9 @@ def take_exact_state(learner: Exact, state: dict[str, Any]) -> None:
     saved = state["solution"]
     learner.solution = None if saved is None else Solved(**saved, duals=dict(learner.duals))
     learner.tolerances.restate(state["stated"], values_then(learner))
-    learner.pending = [(each[0], each[1], each[2]) for each in state["pending"]]
-    assert learner.spec is not None
-    learner.running = [Running(learner.width, learner.spec.outputs, learner.erasable) for _ in state["running"]]
-    for sums, each in zip(learner.running, state["running"], strict=True):
-        sums.load_state_dict(each)
+    sums = state["sums"]
+    learner.begin_sums(len(sums["fresh"]))
+    learner.sums.load_state_dict(sums)
     widths = {each.width for each in learner.sets.parts}
     if widths - {learner.width} or any(not bool(torch.isfinite(each.gram).all()) for each in learner.sets.parts):
         raise UsageError(f"the saved statistics are of {widths} features or damaged; this learner has {learner.width}")
