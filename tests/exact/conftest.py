@@ -23,7 +23,7 @@ def digits() -> tuple[Any, Any]:
 def drawn() -> Drawn:
     """Samples of Gaussian classes in a plane of so many dimensions, near enough to be taken for one another."""
 
-    def draw(classes: list[int], each: int, seed: int, dim: int = 6, distance: float = 1.4) -> tuple[Any, Any]:
+    def draw(classes: list[int], each: int, seed: int, dim: int = 6, distance: float = 2.2) -> tuple[Any, Any]:
         centres = distance * np.random.default_rng(7).normal(size=(12, dim)) / 1.5
         random = np.random.default_rng(seed)
         y = np.repeat(classes, each)

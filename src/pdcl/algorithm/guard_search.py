@@ -70,17 +70,22 @@ class Guards:
 
 @dataclass(frozen=True)
 class Weights:
-    """Everything that W is solved from: the objective, L_c of limited sets, ρ, the head; outputs that have samples."""
+    """Everything that W is solved from: the objective, L_c of limited sets, ρ, the head; samples of each output."""
 
     objective: Quadratic
     constraints: Sequence[Quadratic]
     rho: float
     head: str
-    seen: Tensor
+    counts: Tensor
+
+    @property
+    def seen(self) -> Tensor:
+        """Which outputs have samples."""
+        return self.counts > 0
 
     def solve(self, duals: Sequence[float]) -> Tensor:
         chosen = [(dual, each) for dual, each in zip(duals, self.constraints, strict=True) if dual]
-        return HEADS[self.head](weighted([(1.0, self.objective), *chosen]), self.rho)
+        return HEADS[self.head](weighted([(1.0, self.objective), *chosen]), self.rho, self.counts)
 
 
 @dataclass(frozen=True)

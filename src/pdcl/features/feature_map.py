@@ -66,7 +66,7 @@ class FeatureMap(nn.Module):
 
     @torch.no_grad()
     def forward(self, x: Tree) -> Tensor:
-        """φ, n × width in float32."""
+        """φ, n × width, in the precision of its buffers."""
         return self.raw(x).sub_(self.centre).div_(self.spread)
 
     def train(self, mode: bool = True) -> FeatureMap:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -22,8 +24,16 @@ class Frozen(FeatureMap):
         self.module = module
         self.eval()
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Frozen:
+        """A module in another precision would give other features: only where they end up changes."""
+        before = {name: each.dtype for name, each in self.module.state_dict().items()}
+        super()._apply(fn, recurse)
+        for name, each in (*self.module.named_parameters(), *self.module.named_buffers()):
+            each.data = each.data.to(before.get(name, each.dtype))
+        return self
+
     def compute(self, x: Tree) -> Tensor:
-        return _features(self.module, x)
+        return _features(self.module, x).to(self.centre.dtype)
 
 
 def _features(module: nn.Module, x: Tree) -> Tensor:

@@ -29,10 +29,10 @@ class NGrams(FeatureMap):
         rows = torch.repeat_interleave(torch.arange(len(lengths), device=values.device), lengths)
         same = rows[1:] == rows[:-1]
         pairs = (values[:-1] * FIRST + values[1:] + 1)[same]
-        counts = torch.zeros(len(lengths), self.width, device=values.device)
+        counts = self.centre.new_zeros(len(lengths), self.width)
         places, owners = torch.cat([values, pairs]), torch.cat([rows, rows[1:][same]])
         buckets = (places * SECOND >> 20) % self.width
-        counts.index_put_((owners, buckets), torch.ones((), device=values.device), accumulate=True)
+        counts.index_put_((owners, buckets), self.centre.new_ones(()), accumulate=True)
         found = torch.where(counts > 0, 1 + counts.clamp(min=1).log(), 0.0)
         scaled: Tensor = found / found.norm(dim=1, keepdim=True).clamp(min=1e-12)
         return scaled

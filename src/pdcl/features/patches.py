@@ -47,8 +47,8 @@ class Patches(FeatureMap):
         self.register_buffer("pooling", _pooling(rows, columns))
 
     def prepare(self, x: Any, generator: Generator) -> None:
-        some = x[torch.randperm(len(x), generator=generator)[:LOOKED_AT].to(x.device)].float()
-        low, high = torch.quantile(_thinned(some), torch.tensor([0.01, 0.99], device=x.device))
+        some = x[torch.randperm(len(x), generator=generator)[:LOOKED_AT].to(x.device)].to(self.unit.dtype)
+        low, high = torch.quantile(_thinned(some), torch.tensor([0.01, 0.99]).to(some))
         # The contrast constant is meant for pixels in [0, 1].
         self.unit.copy_(1 / (high - low) if high > low else torch.ones(()))
         filters, offsets = self._random(generator) if self.draws else self._sampled(self._read(some), generator)
@@ -76,7 +76,7 @@ class Patches(FeatureMap):
         return found - found.mean(1, keepdim=True), found @ mean
 
     def _read(self, x: Tensor) -> Tensor:
-        x = x.float() * self.unit
+        x = x.to(self.unit.dtype) * self.unit
         x = x[:, None] if x.dim() == 3 else x
         return functional.avg_pool2d(x, self.shrink) if self.shrink > 1 else x
 

@@ -30,7 +30,7 @@ class Spectrum(FeatureMap):
 
     def pictures(self, x: Tensor) -> Tensor:
         """log power, n × 1 × bands × frames."""
-        signal = x.flatten(1).float()
+        signal = x.flatten(1).to(self.window.dtype)
         found = torch.stft(signal, self.size, self.hop, window=self.window, pad_mode="constant", return_complex=True)
         power = found.abs().square()[:, 1:]
         power = power.unflatten(1, (BANDS, -1)).mean(2)

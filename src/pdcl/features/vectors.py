@@ -25,7 +25,7 @@ class Raw(FeatureMap):
         self.one_unit = one_unit
 
     def compute(self, x: Any) -> Tensor:
-        return x.flatten(1).float()  # type: ignore[no-any-return]
+        return x.flatten(1).to(self.centre.dtype)  # type: ignore[no-any-return]
 
     def spreads(self, found: Tensor, usual: Tensor) -> Tensor:
         return column_spreads(found, self.one_unit)
@@ -48,7 +48,7 @@ class RandomReLU(FeatureMap):
 
     def prepare(self, x: Any, generator: Generator) -> None:
         """The standardisation of the inputs is put into R and b, so that one product is all there is to compute."""
-        flat = x.flatten(1).float()
+        flat = x.flatten(1).to(self.centre.dtype)
         inputs, width = self.directions.shape
         drawn = torch.randn(inputs, width, generator=generator).to(flat) / inputs**0.5
         self.directions.copy_(drawn / column_spreads(flat, self.one_unit)[:, None])
@@ -56,7 +56,7 @@ class RandomReLU(FeatureMap):
         self.at.copy_(flat.mean(0))
 
     def compute(self, x: Any) -> Tensor:
-        return torch.addmm(self.biases, x.flatten(1).float() - self.at, self.directions).relu_()
+        return torch.addmm(self.biases, x.flatten(1).to(self.at.dtype) - self.at, self.directions).relu_()
 
 
 def column_spreads(x: Tensor, one_unit: bool) -> Tensor:

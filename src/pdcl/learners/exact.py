@@ -28,7 +28,7 @@ from pdcl.features.network import SolvedNetwork
 from pdcl.learners import exact_editing as editing
 from pdcl.learners.exact_bound import check_bound, held_back_most, stay_within
 from pdcl.learners.exact_limits import described, refer, settle, stated_limits, values_then
-from pdcl.learners.exact_solving import Past, Solved, seen_outputs, solved
+from pdcl.learners.exact_solving import Past, Solved, output_counts, solved
 from pdcl.learners.exact_state import exact_state, take_exact_state
 from pdcl.learners.squared_loss import own_objective, squared
 from pdcl.lifelong.backbone import fingerprint
@@ -73,7 +73,7 @@ class Exact(Learner):
     witness: the same, by which limits are judged (400 where a limit is stated, at most a tenth)
     head: ridge or lda; nothing: chosen on guards
     rho: ρ, relative to the mean square of a feature; nothing: chosen on guards
-    erasable: keep statistics in float64 and filters that are no samples, so that `forget` is exact
+    erasable: features and statistics in float64, and filters that are no samples, so that `forget` is exact
     """
 
     features: nn.Module | str = "auto"
@@ -151,7 +151,8 @@ class Exact(Learner):
     def prepare(self, spec: Spec) -> None:
         if spec.kind not in KINDS:
             raise UsageError(f"exact learns classes, labels or numbers, not {spec.kind}; use pdcl or er")
-        network, self.network = self.network, SolvedNetwork(self._map(spec), spec.outputs)
+        solved_for = SolvedNetwork(self._map(spec), spec.outputs)
+        network, self.network = self.network, solved_for.double() if self.erasable else solved_for
         try:
             super().prepare(spec)
         finally:
@@ -235,7 +236,7 @@ class Exact(Learner):
         """φ with the constant behind it, n × m, on the CPU."""
         assert self.spec is not None
         found = self.phi(self.spec.transform(raw) if isinstance(raw, Tensor) else raw).cpu()
-        return torch.cat([found, torch.ones(len(found), 1)], 1)
+        return torch.cat([found, found.new_ones(len(found), 1)], 1)
 
     def step(self, batch: Batch) -> Step:
         """Add the samples that this task didn't show before. The loss is that of the head before this task."""
@@ -245,7 +246,7 @@ class Exact(Learner):
         codes = segments.encode(self._trained.columns, batch.index) if segments else segments.blank(len(batch))
         self.sums.include(batch.index, features, y, codes)
         W = None if self.solution is None else self.solution.W
-        return Step(squared(features if W is None else features @ W.float(), batch.y.cpu(), W is None))
+        return Step(squared(features if W is None else features @ W.to(features), batch.y.cpu(), W is None))
 
     def numbers(self, y: Tensor) -> Tensor:
         """Classes as they are; labels as ±1, 0 where not known; numbers as n × outputs."""
@@ -254,7 +255,7 @@ class Exact(Learner):
             return y
         if self.spec.kind == "multilabel":
             return (2 * y.float() - 1).nan_to_num(0.0)
-        return y.float().reshape(len(y), -1)
+        return y.float().reshape(len(y), self.spec.outputs)
 
     def absorb(self, task: Task) -> None:
         part = self.hold_back(task)
@@ -339,7 +340,7 @@ class Exact(Learner):
         self.solution, self.duals = found, dict(found.duals)
         W = found.W * found.factor
         if self.spec.kind == "classification":
-            W[-1, ~seen_outputs(self.sets.parts, self.spec.outputs)] = UNSEEN
+            W[-1, output_counts(self.sets.parts, self.spec.outputs) == 0] = UNSEEN
         self.model.take(W)
 
     @torch.no_grad()
@@ -355,7 +356,7 @@ class Exact(Learner):
         found = features.double() @ self.solution.W
         if self.spec.kind != "classification":
             return found
-        return found.masked_fill(~seen_outputs(self.sets.parts, self.spec.outputs), UNSEEN)
+        return found.masked_fill(output_counts(self.sets.parts, self.spec.outputs) == 0, UNSEEN)
 
     def grown(self, before: int) -> None:
         super().grown(before)

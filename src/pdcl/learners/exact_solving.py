@@ -21,6 +21,8 @@ from pdcl.past.statistics import Moments
 RHOS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 USUAL_RHO = 1e-3
 STEERED_FROM, CHOSEN_FROM = 100, 30
+# The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
+DEAREST = 10.0
 # Scores of ridge lie about 1 apart: softmax of the bare ones is far too unsure.
 USUAL_FACTOR = {"ridge": 10.0, "lda": 1.0}
 
@@ -79,7 +81,11 @@ class Past:
 
     @property
     def seen(self) -> Tensor:
-        return seen_outputs(self.parts, self.outputs)
+        return self.counts > 0
+
+    @property
+    def counts(self) -> Tensor:
+        return output_counts(self.parts, self.outputs)
 
     def blank(self) -> Quadratic:
         width = self.parts[0].width
@@ -94,11 +100,11 @@ class Past:
         return exact_loss(stated.moments, self.outputs, self.guards.classes)
 
 
-def seen_outputs(parts: Sequence[Moments], outputs: int) -> Tensor:
-    """Which outputs have samples, [outputs]."""
-    found = torch.zeros(outputs, dtype=torch.bool)
+def output_counts(parts: Sequence[Moments], outputs: int) -> Tensor:
+    """Samples of each output, [outputs]."""
+    found = torch.zeros(outputs, dtype=torch.long)
     for each in parts:
-        found[each.columns] = True
+        found[each.columns] += each.counts.sum(0)
     return found
 
 
@@ -106,7 +112,7 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
     """The head after a task."""
     guards, in_loss = past.guards, [each for each in limits if each.unit == "loss"]
     objective = balanced_loss(past.parts, past.outputs, guards.classes)
-    weights = Weights(objective, [], past.rho or USUAL_RHO, past.head or "ridge", past.seen)
+    weights = Weights(objective, [], past.rho or USUAL_RHO, past.head or "ridge", past.counts)
     W = None
     if len(guards.tasks) >= CHOSEN_FROM and (past.head is None or past.rho is None):
         heads = ["ridge"] if in_loss or not guards.classes else ["ridge", "lda"]
@@ -128,7 +134,7 @@ def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tupl
     problem = Problem(
         weights.objective, ridge(weights.rho, weights.objective.A), losses, [each.limit for each in owned]
     )
-    found = solve(problem)
+    found = solve(problem, DEAREST)
     why = "no head keeps these limits together" if found.certified else "its price is above the cap"
     missed = [
         Missed(each, found.duals[c], each.limit + found.slacks[c], why)
@@ -139,7 +145,7 @@ def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tupl
     duals = {each.number: dual for each, dual in zip(owned, found.duals, strict=True)}
     priced = weighted([(1.0, weights.objective), *zip(found.duals, losses, strict=True)])
     solution = Solved(found.W, "ridge", weights.rho, 1.0, duals, None, "weights", tuple(missed), found.residual)
-    return solution, Weights(priced, [], weights.rho, "ridge", weights.seen)
+    return solution, Weights(priced, [], weights.rho, "ridge", weights.counts)
 
 
 def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before: Solved, offsets: bool) -> Solved:
@@ -151,7 +157,7 @@ def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before
     bounds = margins(torch.tensor([each.limit for each in limits]).double(), guards, guards.wrong(scores), then)
     losses = [past.loss_of(each) for each in limits] if any(each.moments is not None for each in limits) else []
     own = past.owners if offsets else torch.full_like(past.owners, -1)
-    constrained = Weights(weights.objective, losses, weights.rho, weights.head, weights.seen)
+    constrained = Weights(weights.objective, losses, weights.rho, weights.head, weights.counts)
     best = Search(constrained, guards, bounds, own).run()
     W = best.W.clone()
     W[-1] += best.offsets
