@@ -45,6 +45,9 @@ LABELS: dict[str, tuple[Any, str]] = {
     "complex": (Y + 0j, "complex"),
     "dates": (Y.astype("datetime64[D]"), "date"),
     "lists": (np.fromiter(([0], [0, 1]) * 10, dtype=object), ""),
+    "arrays after a number": (np.fromiter([0, *([np.arange(2)] * 19)], dtype=object), ""),
+    "complex as objects": (np.fromiter([0, *([np.complex64(1)] * 19)], dtype=object), "complex"),
+    "durations as objects": (np.fromiter([0, *([np.timedelta64(1, "D")] * 19)], dtype=object), "timedelta"),
     "a matrix": (np.stack([Y, Y], 1), "shape (20, 2)"),
 }
 

@@ -37,7 +37,7 @@ def number_of(given: Any, what: str) -> float:
 
 
 def float_of(given: Real) -> float:
-    """As Python's float; infinite where that is too small for it."""
+    """As Python's float; infinite for one that is too large for it."""
     try:
         return float(given)
     except OverflowError:

@@ -217,7 +217,7 @@ def test_an_entry_is_no_larger_after_many_tasks(blobs: Any) -> None:
     learner = pdcl.PDCL("linear", memory=60, tolerance=1e-9, lr=0.05)
     sizes = []
     for task in range(30):
-        learner.learn(*blobs(["a", "b"], 3, seed=task), name="same", epochs=1)
+        learner.learn(*blobs(["a", "b"], 3, seed=task), name=f"task {task:02}", epochs=1)
         sizes.append(len(repr(learner.lineage.entries[max(0, task - 1)])))
     assert max(sizes[14:]) < 1.3 * sizes[13]
     state = learner.lineage.state_dict()

@@ -14,7 +14,7 @@ from torch import Tensor
 from pdcl.streams.checks import BadData
 from pdcl.streams.inputs import Column, objects, refuse_sequences
 
-LABELS = (str, int, float, bool, np.number, np.bool_)
+LABELS = (str, int, float, bool, np.integer, np.floating, np.bool_)
 MISSING = ("NoneType", "NAType", "NaTType")
 
 
@@ -102,12 +102,14 @@ def _raw(flat: Column, where: str) -> tuple[list[Any], Sequence[int], Column]:
 
 def _plain(value: Any, row: int, where: str) -> Any:
     """One label as text, whole number or boolean: what can be saved with the model, and compared."""
-    if type(value).__name__ in MISSING or value != value:
-        raise BadData(f"{where} holds {value} in row {row}, which is no label; drop such rows or name their class")
-    if not isinstance(value, LABELS):
+    missing = type(value).__name__ in MISSING
+    # NumPy counts durations among the whole numbers.
+    if not missing and (isinstance(value, np.timedelta64) or not isinstance(value, LABELS)):
         raise BadData(
             f"{where} holds {repr(value)[:40]} ({type(value).__name__}) in row {row}; labels are texts or whole numbers"
         )
+    if missing or value != value:
+        raise BadData(f"{where} holds {value} in row {row}, which is no label; drop such rows or name their class")
     if isinstance(value, str):
         if not _encodable(value):
             raise BadData(
