@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from pdcl.core.primal_dual import PrimalDual as PrimalDual
     from pdcl.errors import LearningWarning as LearningWarning
     from pdcl.errors import LimitBroken as LimitBroken
+    from pdcl.integrations.sklearn_exact import ExactClassifier as ExactClassifier
+    from pdcl.integrations.sklearn_exact import ExactRegressor as ExactRegressor
     from pdcl.learners.catalog import register as register
+    from pdcl.learners.exact import Exact as Exact
     from pdcl.learners.pdcl import PDCL as PDCL
     from pdcl.lifelong.learner import Learner as Learner
     from pdcl.limits.tolerance import Fixed as Fixed
@@ -53,6 +56,9 @@ _HOMES = {
     "Batch": "training.batches",
     "DualRule": "algorithm.dual_rules",
     "Estimator": "algorithm.draws",
+    "Exact": "learners.exact",
+    "ExactClassifier": "integrations.sklearn_exact",
+    "ExactRegressor": "integrations.sklearn_exact",
     "Fixed": "limits.tolerance",
     "Iterated": "streams.iterated",
     "Lagrangian": "algorithm.lagrangian",

@@ -27,7 +27,7 @@ class Frozen(FeatureMap):
     def _apply(self, fn: Any, recurse: bool = True) -> Frozen:
         """A module in another precision would give other features: only where they end up changes."""
         before = {name: each.dtype for name, each in self.module.state_dict().items()}
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, each in (*self.module.named_parameters(), *self.module.named_buffers()):
             each.data = each.data.to(before.get(name, each.dtype))
         return self

@@ -24,6 +24,7 @@ class _ExactEstimator(BaseEstimator):  # type: ignore[misc]
     """What both estimators share. Parameters are options of `exact`; see `pdcl.learners.exact.Exact`."""
 
     kind = ""
+    _expected: Any = None
 
     def __init__(
         self,
@@ -49,7 +50,8 @@ class _ExactEstimator(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, task: str | None = None, groups: Any = None) -> _ExactEstimator:
         """Learn from nothing; what was learned before is left behind."""
         self._expected = None
-        vars(self).pop("learner_", None)
+        if hasattr(self, "learner_"):
+            del self.learner_
         return self._learn(X, y, task, groups, reset=True)
 
     def partial_fit(
@@ -65,9 +67,8 @@ class _ExactEstimator(BaseEstimator):  # type: ignore[misc]
     def _learn(self, X: Any, y: Any, task: str | None, groups: Any, reset: bool) -> _ExactEstimator:
         X, y = self._checked(X, y, reset)
         if reset:
-            options = self.get_params()
-            seed = options.pop("random_state")
-            self.learner_ = Exact(seed=seed, **options)
+            options = dict(self.get_params())
+            self.learner_ = Exact(seed=options.pop("random_state"), **options)
         with warnings.catch_warnings():
             # That copies of guards are left out is no news to those who fit small arrays again and again.
             warnings.simplefilter("ignore", LearningWarning)
@@ -101,10 +102,10 @@ class ExactClassifier(ClassifierMixin, _ExactEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         X, y = validate_data(self, X, y, reset=reset, dtype=np.float64)
         check_classification_targets(y)
-        strange = [] if self._expected is None else np.setdiff1d(y, self._expected).tolist()
-        if strange:
-            raise ValueError(f"y holds {strange[0]!r}, which is not among classes={list(self._expected)}")
-        if reset and self._expected is None and len(unique_labels(y)) < 2:
+        known = self._expected
+        if known is not None and len(strange := np.setdiff1d(y, known)):
+            raise ValueError(f"y holds {strange[0]!r}, which is not among classes={list(known)}")
+        if reset and known is None and len(unique_labels(y)) < 2:
             raise ValueError(f"y holds one class, {y[0]!r}; a classifier needs at least two to begin with")
         return X.astype(np.float32), y
 

@@ -77,7 +77,7 @@ class Exact(Learner):
     """
 
     features: nn.Module | str = "auto"
-    memory: str | None = None
+    memory: int | str | None = None
     tolerance: Tolerance | Limits | Mapping[str, Any] | float | str | None = None
     guard: int | None = None
     witness: int | None = None
