@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.learners.exact_bound import stay_within
-from pdcl.learners.exact_limits import stated_limits, values_then
+from pdcl.learners.exact_limits import known_past, stated_limits, values_then
 from pdcl.learners.exact_solving import solved
 from pdcl.lifelong.backbone import features_of
 from pdcl.lifelong.entry import FORGOTTEN, MERGED
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def resolve(learner: Exact) -> None:
     """Solve anew, as at the end of the newest task."""
-    learner.take(solved(learner.known(), stated_limits(learner, learner.tasks_learned - 1)))
+    learner.take(solved(known_past(learner), stated_limits(learner, learner.tasks_learned - 1)))
 
 
 # Taking samples out.
