@@ -16,7 +16,6 @@ from pdcl.features.ngrams import NGrams
 from pdcl.features.patches import GRID, Patches
 from pdcl.features.spectrum import Spectrum
 from pdcl.features.vectors import RandomReLU, Raw
-from pdcl.lifelong.inputs import fitting
 from pdcl.networks import LONG_SIGNAL
 from pdcl.streams.task import Spec
 
@@ -104,4 +103,8 @@ def of_module(module: nn.Module, spec: Spec) -> FeatureMap:
         return module
     blank = spec.blank(1)
     seen = spec.transform(blank) if isinstance(blank, torch.Tensor) else blank
-    return fitting("module of features", seen, lambda: Frozen(module, seen))
+    try:
+        return Frozen(module, seen)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"the module of features can't take inputs {spec.inputs()}: {reason}") from error

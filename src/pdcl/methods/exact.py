@@ -12,6 +12,7 @@ The closed form without limits: Zhuang et al., "ACIL: Analytic Class-Incremental
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,13 +20,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pdcl.algorithm.guard_search import UNSEEN, Guards
+from pdcl.algorithm.guard_search import UNSEEN
 from pdcl.errors import UsageError
 from pdcl.features.catalog import build, chosen, of_module
 from pdcl.features.feature_map import FeatureMap
+from pdcl.features.frozen import Frozen
 from pdcl.features.network import SolvedNetwork
 from pdcl.learning.batches import Batch, batches, seeded
-from pdcl.learning.events import Warned
 from pdcl.learning.learner import EVALUATION_BATCH, Step
 from pdcl.learning.report import Report
 from pdcl.learning.stated import in_one_line
@@ -36,17 +37,16 @@ from pdcl.limits.limits import Limits
 from pdcl.limits.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.limits.tolerances import Tolerances
 from pdcl.methods import exact_editing as editing
-from pdcl.methods.exact_bound import check_bound, held_back_most, stay_within
-from pdcl.methods.exact_limits import described, refer, settle, stated_limits, values_then
-from pdcl.methods.exact_solving import Past, Solved, output_counts, solved
+from pdcl.methods.exact_bound import check_bound, stay_within
+from pdcl.methods.exact_holding import draw_aside, store_aside
+from pdcl.methods.exact_limits import described, known_past, refer, settle, stated_limits, values_then
+from pdcl.methods.exact_solving import Solved, output_counts, solved
 from pdcl.methods.exact_state import exact_state, take_exact_state
 from pdcl.methods.squared_loss import own_objective, squared
 from pdcl.past.bound import parse_bound
 from pdcl.past.eight_bits import decode
-from pdcl.past.held_back import GUARD, WITNESS, cut_short
 from pdcl.past.held_features import HeldFeatures
 from pdcl.past.registry import Registry
-from pdcl.past.repeats import hold_back_once, left_out, row_hashes, row_hashes_at
 from pdcl.past.segments import Segments
 from pdcl.past.sets import Sets, widest
 from pdcl.past.statistics import check_finite
@@ -120,9 +120,9 @@ class Exact(Learner):
         self._take_fitted()
 
     def _take_fitted(self) -> None:
-        """Fitted features of another learner are saved with this one: their name stands for them."""
-        if isinstance(self.features, FeatureMap):
-            self._given, self.features = self.features, self.features.name
+        """Fitted features of another learner are copied, and saved with this one: their name stands for them."""
+        if isinstance(self.features, FeatureMap) and not isinstance(self.features, Frozen):
+            self._given, self.features = copy.deepcopy(self.features), self.features.name
 
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
@@ -192,20 +192,8 @@ class Exact(Learner):
         check_bound(self, self.spec.outputs)
 
     def hold_back(self, task: Task) -> Task:
-        self._whole, data = task, task.data
-        wanted = held_back_most(self, task.index + 1)
-        generator = seeded(self.seed, task.index, 3)
-        known = self.learned_before
-        if known is None and self.tolerances.stated_any and task.index:
-            known = self.earlier.known(task.index, data)
-        self.aside = hold_back_once(data, wanted, generator, data.groups, self.held.memory, known)
-        if (hashes := row_hashes(data)) is not None and len(self.ever_held):
-            again = torch.isin(hashes[self.aside.trained], self.ever_held)
-            self.aside = replace(self.aside, trained=self.aside.trained[~again])
-        for each in (cut_short(self.guard, self.witness, self.aside, len(data)), left_out(self.aside, len(data))):
-            if each is not None:
-                self.emit(Warned(task.index, each))
-        self._trained = data.subset(self.aside.trained)
+        self._whole, self.aside = task, draw_aside(self, task)
+        self._trained = task.data.subset(self.aside.trained)
         return replace(task, data=self._trained)
 
     def begin(self, task: Task, steps: int) -> None:
@@ -275,31 +263,13 @@ class Exact(Learner):
         for name, sums in segments.items():
             if sums.samples and name not in self.dropped_segments:
                 self.sets.add_segment(name, sums.moments(index))
-        self._hold(whole)
+        store_aside(self, whole, self.aside)
         self.begin_sums(0)
         stay_within(self, index + 1)
         self.registry.register_task(index, whole.data.targets, whole.data.groups, True)
-        self.use(solved(self.known(), stated_limits(self, index)))
+        self.use(solved(known_past(self), stated_limits(self, index)))
         self.promises = settle(self, index, View(whole.data, self.aside.trained))
         self.samples_seen += len(whole.data)
-
-    def _hold(self, whole: Task) -> None:
-        """Store guards and witnesses of the task, and the hashes of all that was not trained on."""
-        guards, witnesses = self.aside.guards, self.aside.witnesses
-        positions = torch.cat([guards, witnesses])
-        roles = torch.tensor([GUARD] * len(guards) + [WITNESS] * len(witnesses), dtype=torch.uint8)
-        x, y = whole.data.fetch(positions) if len(positions) else (None, whole.data.targets[positions])
-        features = torch.zeros(0, self.width - 1) if x is None else self.represent(to(x, self.place))[:, :-1]
-        codes = self.held.segments.encode(whole.data.columns, positions)
-        groups = None if whole.data.groups is None else whole.data.groups[positions]
-        own = row_hashes_at(whole.data, positions)
-        self.held.add(whole.index, features, y, positions + self.samples_seen, roles, own, codes, groups)
-        if self.erasable:
-            self.trained_hashes[whole.index] = row_hashes_at(whole.data, self.aside.trained)
-        left = torch.ones(len(whole.data), dtype=torch.bool)
-        left[self.aside.trained] = False
-        if (hashes := row_hashes(whole.data)) is not None:
-            self.ever_held = torch.cat([self.ever_held, hashes[left]]).unique()
 
     @property
     def nbytes(self) -> int:
@@ -307,31 +277,6 @@ class Exact(Learner):
         return self.sets.nbytes + self.held.nbytes
 
     # The head.
-
-    def known(self) -> Past:
-        """What the head is solved from."""
-        assert self.spec is not None
-        memory = self.held.memory
-        slots = self.held.slots(GUARD)
-        y = self.numbers(memory.read("y", slots))
-        y = y if y.dim() == 1 else y.double()
-        none = torch.zeros(0, len(slots), dtype=torch.bool)
-        guards = Guards(
-            self.held.features(GUARD).double(), y, memory.read("task", slots), none, self.spec.kind
-        )  # fmt: skip
-        parts = [each for each in self.sets.parts if each.samples]
-        return Past(parts, self.spec.outputs, guards, self._owners(), self.head, self.rho)
-
-    def _owners(self) -> Tensor:
-        """The task that an output's offset belongs to: the only one that has it, else none (−1)."""
-        assert self.spec is not None
-        found = torch.full((self.spec.outputs, 2), -1)
-        for moments in self.sets.parts:
-            for row, task in zip(moments.counts, moments.tasks, strict=True):
-                has = moments.columns[row > 0]
-                found[has, 1] += 1
-                found[has, 0] = task
-        return torch.where(found[:, 1] == 0, found[:, 0], -1)
 
     def use(self, found: Solved) -> None:
         """Let the network predict by this head. Outputs without samples are never predicted."""
@@ -382,6 +327,12 @@ class Exact(Learner):
 
     def report(self) -> Report:
         return described(self)
+
+    def outputs(self, raw: Tree, augment: bool = True) -> Tensor:
+        """The network's outputs. Trees go to the features as they are: sequences are hashed, not padded."""
+        assert self.spec is not None
+        found: Tensor = self.model(self.spec.transform(raw) if isinstance(raw, Tensor) else raw)
+        return found
 
     def evaluated(self, x: Tree, size: int = EVALUATION_BATCH) -> Tensor:
         if self.phi_hash is not None:

@@ -18,7 +18,7 @@ from pdcl.lifelong.forgetting import forget_samples
 from pdcl.lifelong.lineage import Hashes
 from pdcl.lifelong.new_task import encoded, held_to_spec, prepared
 from pdcl.methods.exact_bound import stay_within
-from pdcl.methods.exact_limits import stated_limits, values_then
+from pdcl.methods.exact_limits import known_past, stated_limits, values_then
 from pdcl.methods.exact_solving import solved
 from pdcl.past.repeats import row_hashes
 from pdcl.past.statistics import Moments, Running, added, without_empty
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def resolve(learner: Exact) -> None:
     """Solve anew, as at the end of the newest task."""
-    learner.use(solved(learner.known(), stated_limits(learner, learner.tasks_learned - 1)))
+    learner.use(solved(known_past(learner), stated_limits(learner, learner.tasks_learned - 1)))
 
 
 # Taking samples out.

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from pdcl.algorithm.guard_search import Guards
 from pdcl.judging.table import Promises
 from pdcl.judging.witnesses import Newest, after_task
 from pdcl.learning.events import DualsMoved, Infeasible, PromisesJudged, ToleranceSet, Warned
 from pdcl.learning.report import Report, Trace
 from pdcl.limits.tolerance import Relative, Rise, Tolerance
-from pdcl.methods.exact_solving import Missed, Stated
+from pdcl.methods.exact_solving import Missed, Past, Stated
 from pdcl.past.held_back import GUARD
 from pdcl.past.quadratics import exact_loss
 from pdcl.past.refill import Source
@@ -22,6 +23,30 @@ from pdcl.past.statistics import Moments
 
 if TYPE_CHECKING:
     from pdcl.methods.exact import Exact
+
+
+def known_past(learner: Exact) -> Past:
+    """What the head is solved from: statistics, and guards."""
+    assert learner.spec is not None
+    held, spec = learner.held, learner.spec
+    slots = held.slots(GUARD)
+    y = learner.numbers(held.memory.read("y", slots))
+    none = torch.zeros(0, len(slots), dtype=torch.bool)
+    features = held.features(GUARD).double()
+    guards = Guards(features, y if y.dim() == 1 else y.double(), held.memory.read("task", slots), none, spec.kind)
+    parts = [each for each in learner.sets.parts if each.samples]
+    return Past(parts, spec.outputs, guards, _owners(parts, spec.outputs), learner.head, learner.rho)
+
+
+def _owners(parts: list[Moments], outputs: int) -> Tensor:
+    """The task that an output's offset belongs to: the only one that has it, else none (−1)."""
+    found = torch.full((outputs, 2), -1)
+    for moments in parts:
+        for row, task in zip(moments.counts, moments.tasks, strict=True):
+            has = moments.columns[row > 0]
+            found[has, 1] += 1
+            found[has, 0] = task
+    return torch.where(found[:, 1] == 0, found[:, 0], -1)
 
 
 def stated_limits(learner: Exact, newest: int) -> list[Stated]:
