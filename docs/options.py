@@ -157,10 +157,14 @@ def _rule(kind: str, name: str) -> str:
     return f"| `{name}` | {settings} | {_cell(' '.join(summary.split()))} |"
 
 
-def _others(shared: set[str]) -> list[str]:
+def _others(replayed: set[str]) -> list[str]:
     found = []
+    usual = explained(ER)
     for entry in methods().values():
         kind = entry.load()
+        helps = explained(kind)
+        # One that means something else to this method is told again.
+        shared = {name for name in replayed if helps.get(name, usual[name]) == usual[name]}
         if kind is not PDCL and _offered(kind, shared):
             found.append(
                 f"### {entry.name}\n\n{entry.summary[0].upper()}{entry.summary[1:]}.\n\n{_table(kind, shared)}"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pdcl.algorithm.selection_rules import SelectionRule as SelectionRule
     from pdcl.errors import LearningWarning as LearningWarning
     from pdcl.errors import LimitBroken as LimitBroken
+    from pdcl.integrations.sklearn_exact import ExactClassifier as ExactClassifier
+    from pdcl.integrations.sklearn_exact import ExactRegressor as ExactRegressor
     from pdcl.judging.table import Promises as Promises
     from pdcl.learning.batches import Batch as Batch
     from pdcl.learning.learner import Step as Step
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pdcl.limits.tolerance import Relative as Relative
     from pdcl.limits.tolerance import Rise as Rise
     from pdcl.methods.catalog import register as register
+    from pdcl.methods.exact import Exact as Exact
     from pdcl.methods.pdcl import PDCL as PDCL
     from pdcl.objective import Objective as Objective
     from pdcl.ragged import Ragged as Ragged
@@ -53,6 +56,9 @@ _HOMES = {
     "Batch": "learning.batches",
     "DualRule": "algorithm.dual_rules",
     "Estimator": "algorithm.draws",
+    "Exact": "methods.exact",
+    "ExactClassifier": "integrations.sklearn_exact",
+    "ExactRegressor": "integrations.sklearn_exact",
     "Fixed": "limits.tolerance",
     "Iterated": "streams.iterated",
     "Lagrangian": "algorithm.lagrangian",

@@ -135,7 +135,9 @@ def check_continues(cls: type[Learner], **options: Any) -> None:
     moments: list[int] = []
     loop.keep = lambda _: moments.append(len(moments))
     expected = loop.run()
-    for moment in sorted({0, len(moments) // 3, len(moments) // 2 + 1, len(moments) - 2, *_task_ends(stream)}):
+    # A learner that holds samples back makes fewer steps than a stream's sizes say.
+    ends = [moment for moment in _task_ends(stream) if moment < len(moments)]
+    for moment in sorted({0, len(moments) // 3, len(moments) // 2 + 1, len(moments) - 2, *ends}):
         state = _state_at(cls, stream, moment, options)
         learner = _made(cls, options)
         learner.prepare(stream.spec)

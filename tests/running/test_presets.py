@@ -72,12 +72,17 @@ def test_what_a_preset_says_to_all_methods_means_the_same_in_each(stream: str) -
     for preset in tables(stream):
         for entry in methods().values():
             kind = entry.load()
-            own = {each.name for each in fields(kind)}
+            own = {each.name for each in fields(kind)} - {*kind.not_from_presets}
             for source, said in layers(stream, preset, entry, 500):
                 for option in said.keys() & own if source == f"preset {preset}" else ():
                     meanings.setdefault((preset, option), set()).add(declared_in(kind, option))
     assert meanings
     assert {key: classes for key, classes in meanings.items() if len(classes) > 1} == {}
+
+
+def test_samples_in_memory_and_limits_of_a_preset_reach_no_method_that_keeps_statistics() -> None:
+    run = resolve(method("exact"), load("digits"), "tuned", {}).values
+    assert [run[name] for name in ("memory", "tolerance", "guard", "witness")] == [None] * 4
 
 
 @pytest.mark.parametrize("preset", ["paper", "tamed"])

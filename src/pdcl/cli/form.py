@@ -14,6 +14,7 @@ from pdcl.errors import UsageError
 # Options that take several kinds of value are written as text on the command line.
 AS_TEXT: dict[str, Any] = {
     "network": str,
+    "features": str,
     "memory": str,
     "tolerance": str | None,
     "optimizer": str,
@@ -48,6 +49,7 @@ def parse(kinds: list[type], defaults: dict[str, Any], argv: list[str], prog: st
                 type_: Any = AS_TEXT.get(each.name, hints[each.name])
                 value = defaults.get(each.name, each.default)
                 value = str(value) if each.name in AS_TEXT and value is not None else value
+                type_ = str | None if type_ is str and value is None else type_
                 about_it = tyro.conf.arg(help=helps.get(each.name, ""))
                 # Annotated of a type that is only known at run time.
                 note: Any = typing.cast(Any, Annotated)[type_, about_it]

@@ -96,6 +96,8 @@ class Trainable(Spread, ABC):
     # What options did before they were options: for states that don't name them.
     former: ClassVar[dict[str, Any]] = {}
     cannot: ClassVar[tuple[str, ...]] = ()
+    # Options that a stream's preset has no say in: it was made for methods of another kind.
+    not_from_presets: ClassVar[tuple[str, ...]] = ()
     # Options of every learner, or of the loop, that do nothing for this one.
     unused: ClassVar[tuple[str, ...]] = ()
 
@@ -294,7 +296,7 @@ class Trainable(Spread, ABC):
         """What evaluation and `predict` look at, n × outputs."""
         return self.outputs(raw, augment=False)
 
-    def features(self, raw: Tree) -> Tensor:
+    def penultimate(self, raw: Tree) -> Tensor:
         """What the last layer sees, n × d."""
         assert self.spec is not None
         found = getattr(self.model, "features", None)

@@ -11,13 +11,14 @@ from pdcl.judging.table import Promises
 from pdcl.printable import printable
 
 LEARNED, ADOPTED, REBASED, ROLLED_BACK = "learned", "adopted", "rebased", "rolled back"
-REFUSED, FORGOTTEN = "refused", "forgotten"
+REFUSED, FORGOTTEN, MERGED = "refused", "forgotten", "merged"
 
 
 class Entry(dict[str, Any]):
     """An entry of the lineage, as a dict: task, name, how, when, samples, classes, settings, result, data.
 
-    how: learned, adopted, rebased, rolled back, refused (an update that the gate didn't let pass), or forgotten.
+    how: learned, adopted, rebased, rolled back, refused (an update that the gate didn't let pass),
+    forgotten, or merged (with what another learner has seen).
     `repeated`: an earlier call made it, and this one had nothing left to do.
     """
 

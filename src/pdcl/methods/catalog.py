@@ -57,6 +57,10 @@ _OWN = [
         "pdcl-s", "pdcl.methods.pdcl:PDCL", "duals per sample choose what is kept", "primal-dual", True, True, PAPER,
         {"selection": "dual", "level": "sample"},
     ),
+    Method(
+        "exact", "pdcl.methods.exact:Exact", "fixed features, head and limits in closed form", "features", True, True,
+        "this project; Zhuang et al., ACIL: Analytic Class-Incremental Learning, 2022 (without limits)",
+    ),
 ]  # fmt: skip
 
 _METHODS = {method.name: method for method in _OWN}

@@ -31,6 +31,12 @@ def row_hashes(data: Source) -> Tensor | None:
     return torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
 
 
+def row_hashes_at(data: Source, positions: Tensor) -> Tensor:
+    """The same of the samples at these positions, whatever it takes to read them."""
+    parts = [_hashes(*data.fetch(part)) for part in positions.split(CHUNK) if len(part)]
+    return torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
+
+
 def held_hashes(memory: Memory) -> Tensor:
     """Hashes of stored guards and witnesses."""
     none = torch.zeros(0, dtype=torch.int64)

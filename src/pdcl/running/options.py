@@ -78,7 +78,7 @@ def standing(entry: Method, stream: str, preset: str | None, memory: Any) -> dic
     size = None if bound is None else parse_bound(bound)[0]
     if preset not in (None, AUTO):
         for _, table in lab("presets").layers(stream, preset, entry, size):
-            values |= {name: value for name, value in table.items() if name in known}
+            values |= _for_method(table, kind, known)
     return values
 
 
@@ -95,7 +95,7 @@ def resolve(
     options.put(entry.defaults, "method")
     given = {**(study or {}), **user}
     for source, table in _preset_layers(stream, preset, entry, given.get("memory", options.values.get("memory"))):
-        options.put({name: value for name, value in table.items() if name in known}, source)
+        options.put(_for_method(table, kind, known), source)
     options.put(study or {}, "study")
     options.put(user, "user")
     _judge_what_users_state(options)
@@ -107,6 +107,11 @@ def resolve(
         kind(**options.of(kind))
     options.settle(kind.settled(options.values))
     return options
+
+
+def _for_method(table: Mapping[str, Any], kind: Any, known: list[str]) -> dict[str, Any]:
+    """A preset's options that a method has, and that presets may set."""
+    return {name: value for name, value in table.items() if name in known and name not in kind.not_from_presets}
 
 
 def _judge_what_users_state(options: Options) -> None:

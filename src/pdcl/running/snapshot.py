@@ -47,7 +47,7 @@ def _features(learner: Learner, x: Tree) -> Tensor:
     count, at = length(x), 0
     with eval_mode(learner.model):
         for part in split(x, EVALUATION_BATCH):
-            found = learner.features(to(part, learner.place)).float()
+            found = learner.penultimate(to(part, learner.place)).float()
             if not at:
                 features = scratch_rows(count, tuple(found.shape[1:]), found.dtype, LARGE)
             features[at : at + len(found)] = found

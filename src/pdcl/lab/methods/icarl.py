@@ -104,7 +104,7 @@ class ICaRL(Remembering):
         return members[herding(torch.cat(features), share).cpu()]
 
     def _unit(self, raw: Tensor) -> Tensor:
-        return normalize(self.features(raw).flatten(1))
+        return normalize(self.penultimate(raw).flatten(1))
 
     def scores(self, raw: Tensor) -> Tensor:
         """−‖φ(x) − μ_c‖², and less than any distance for classes without exemplars; outputs before there are any."""

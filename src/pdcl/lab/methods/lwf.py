@@ -83,7 +83,7 @@ class LwF(Learner):
         """Train the classifier alone on the new classes; features don't change, so they are computed once."""
         if not self.warm_epochs:
             return
-        features, targets = self._over(task.data, self.features), task.data.targets.to(self.place)
+        features, targets = self._over(task.data, self.penultimate), task.data.targets.to(self.place)
         head = self.model.head
         assert isinstance(head, nn.Module)
         optimiser = torch.optim.SGD(head.parameters(), lr=self.lr)

@@ -77,7 +77,7 @@ class NCM(Learner):
 
     def represent(self, raw: Tree) -> Tensor:
         """φ(x), (n, d) in float64 on the CPU: sums over a whole life lose nothing, and mps has no float64."""
-        return self.features(raw).detach().flatten(1).double().cpu()
+        return self.penultimate(raw).detach().flatten(1).double().cpu()
 
     def begin(self, task: Task, steps: int) -> None:
         self.fresh = torch.ones(len(task.data), dtype=torch.bool)

@@ -1,0 +1,60 @@
+"""The two linear heads that the same statistics give, and the temperature of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pdcl.algorithm.closed_form import Factor, Quadratic, ridge
+
+Head = Callable[[Quadratic, float, Tensor], Tensor]
+COLDEST, HOTTEST = 1e-3, 1e4
+
+
+def ridge_head(total: Quadratic, rho: float, counts: Tensor) -> Tensor:
+    """W = (A + ρP)⁻¹B, m × outputs."""
+    return Factor(total.A, ridge(rho, total.A)).solve(total.B)
+
+
+def lda_head(total: Quadratic, rho: float, counts: Tensor) -> Tensor:
+    """w_k = Λμ_k, b_k = −½ (μ_kᵀΛμ_k − tr(ΛΣ) / n_k): discriminant analysis with classes of equal frequency.
+
+    All of it is in A and B: features end in a constant, so B's last row is the weight of each class. Then
+    μ_k = B_k / weight_k, and the scatter within classes is A − Σ_k weight_k μ_k μ_kᵀ. An output without samples has
+    w = b = 0. The mean of n_k samples is longer than the true one, by tr(ΛΣ) / n_k in this metric; left in, a class
+    with few samples would hardly be predicted. counts: n_k, [outputs].
+    """
+    weight = total.B[-1].clamp(min=1e-300)
+    means = (total.B / weight).T[:, :-1]
+    scatter = (total.A[:-1, :-1] - (means.T * total.B[-1]) @ means) / total.A[-1, -1]
+    level = float(scatter.diagonal().mean())
+    shrunk = torch.full((len(scatter),), rho * level if level > 0 else 1.0, dtype=torch.float64)
+    factor = Factor(scatter, shrunk)
+    directions = factor.solve(means.T)
+    # tr(ΛΣ) = d − ρ tr Λ, and tr Λ is the squared norm of the inverse factor.
+    inverse = torch.linalg.solve_triangular(factor.factor, torch.eye(len(scatter), dtype=scatter.dtype), upper=False)
+    noise = (len(scatter) - float(shrunk[0] * inverse.square().sum())) / counts.clamp(min=1)
+    length = ((directions * means.T).sum(0) - noise.clamp(min=0)).clamp(min=0)
+    return torch.cat([directions, -torch.where(counts > 0, length, 0.0)[None] / 2])
+
+
+HEADS: dict[str, Head] = {"ridge": ridge_head, "lda": lda_head}
+
+
+def temperature(scores: Tensor, targets: Tensor) -> float:
+    """1/T, what scores are multiplied with so that softmax gives the likeliest probabilities on these samples: the
+    cross-entropy is convex in it, so a section search finds it."""
+
+    def loss(log_factor: float) -> float:
+        return float(torch.nn.functional.cross_entropy(scores * 2.718281828459045**log_factor, targets))
+
+    low, high = torch.tensor([COLDEST, HOTTEST]).log().tolist()
+    for _ in range(40):
+        third = (high - low) / 3
+        if loss(low + third) < loss(high - third):
+            high -= third
+        else:
+            low += third
+    return float(torch.tensor((low + high) / 2).exp())

@@ -1,0 +1,186 @@
+"""Solve for the head that keeps the stated limits: statistics, limits and guards in, W and duals out.
+
+Limits in loss are solved exactly (`closed_form`); limits in error rate by guards (`guard_search`), on top of the duals
+of the first kind. Sets with fewer than 100 guards are reported, not steered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pdcl.algorithm.closed_form import Problem, Quadratic, ridge, solve, weighted
+from pdcl.algorithm.guard_search import UNSEEN, Guards, Search, Weights, chosen_head, margins
+from pdcl.algorithm.heads import temperature
+from pdcl.past.quadratics import balanced_loss, exact_loss
+from pdcl.past.statistics import Moments
+
+RHOS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+USUAL_RHO = 1e-3
+STEERED_FROM, CHOSEN_FROM = 100, 30
+# The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
+DEAREST = 10.0
+# Scores of ridge lie about 1 apart: softmax of the bare ones is far too unsure.
+USUAL_FACTOR = {"ridge": 10.0, "lda": 1.0}
+
+
+@dataclass(frozen=True)
+class Stated:
+    """One limit while a task is learned. number: of the task; segments are counted behind the newest. members: which
+    guards measure it, [N]. moments: its own statistics, None where they were merged. then: of each guard at the
+    reference, where the limit compares with it."""
+
+    name: str
+    number: int
+    unit: str
+    limit: float
+    members: Tensor
+    moments: Moments | None
+    then: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A limit that is not kept, and why."""
+
+    stated: Stated
+    dual: float
+    reached: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Solved:
+    """W with offsets in its last row; what it was chosen by. factor: of scores, for probabilities."""
+
+    W: Tensor
+    head: str
+    rho: float
+    factor: float
+    duals: dict[int, float] = field(default_factory=dict)
+    offsets: Tensor | None = None
+    lever: str = "none"
+    missed: tuple[Missed, ...] = ()
+    residual: float = 0.0
+
+
+@dataclass(frozen=True)
+class Past:
+    """What is known: sets with every sample once, the outputs, guards, and the task whose scores an output's offset
+    belongs to."""
+
+    parts: Sequence[Moments]
+    outputs: int
+    guards: Guards
+    owners: Tensor
+    head: str | None = None
+    rho: float | None = None
+
+    @property
+    def seen(self) -> Tensor:
+        return self.counts > 0
+
+    @property
+    def counts(self) -> Tensor:
+        return output_counts(self.parts, self.outputs)
+
+    def blank(self) -> Quadratic:
+        width = self.parts[0].width
+        shapes = ((width, width), (width, self.outputs))
+        A, B = (torch.zeros(*shape, dtype=torch.float64) for shape in shapes)
+        return Quadratic(A, B, 0.0)
+
+    def loss_of(self, stated: Stated) -> Quadratic:
+        """L_c; nothing where the set has no statistics of its own, so that its weight has no effect."""
+        if stated.moments is None:
+            return self.blank()
+        return exact_loss(stated.moments, self.outputs, self.guards.classes)
+
+
+def output_counts(parts: Sequence[Moments], outputs: int) -> Tensor:
+    """Samples of each output, [outputs]."""
+    found = torch.zeros(outputs, dtype=torch.long)
+    for each in parts:
+        found[each.columns] += each.counts.sum(0)
+    return found
+
+
+def solved(past: Past, limits: Sequence[Stated]) -> Solved:
+    """The head after a task."""
+    guards, in_loss = past.guards, [each for each in limits if each.unit == "loss"]
+    objective = balanced_loss(past.parts, past.outputs, guards.classes)
+    weights = Weights(objective, [], past.rho or USUAL_RHO, past.head or "ridge", past.counts)
+    W = None
+    if len(guards.tasks) >= CHOSEN_FROM and (past.head is None or past.rho is None):
+        heads = ["ridge"] if in_loss or not guards.classes else ["ridge", "lda"]
+        heads = heads if past.head is None else [past.head]
+        weights, W = chosen_head(weights, guards, heads, RHOS if past.rho is None else [past.rho])
+    found = Solved(weights.solve([]) if W is None else W, weights.head, weights.rho, 1.0)
+    if in_loss:
+        found, weights = _loss_limits(past, weights, in_loss)
+    steered = [each for each in limits if each.unit == "error" and int(each.members.sum()) >= STEERED_FROM]
+    if steered:
+        found = _error_limits(past, weights, steered, found, not in_loss)
+    return _calibrated(past, found)
+
+
+def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tuple[Solved, Weights]:
+    """The exact optimum under limits in loss; the objective with their duals in it, for limits in error."""
+    owned = [each for each in limits if each.moments is not None]
+    losses = [past.loss_of(each) for each in owned]
+    problem = Problem(
+        weights.objective, ridge(weights.rho, weights.objective.A), losses, [each.limit for each in owned]
+    )
+    found = solve(problem, DEAREST)
+    why = "no head keeps these limits together" if found.certified else "its price is above the cap"
+    missed = [
+        Missed(each, found.duals[c], each.limit + found.slacks[c], why)
+        for c, each in enumerate(owned)
+        if c in found.dropped
+    ]
+    missed += [Missed(each, 0.0, torch.nan, "its statistics were merged") for each in limits if each.moments is None]
+    duals = {each.number: dual for each, dual in zip(owned, found.duals, strict=True)}
+    priced = weighted([(1.0, weights.objective), *zip(found.duals, losses, strict=True)])
+    solution = Solved(found.W, "ridge", weights.rho, 1.0, duals, None, "weights", tuple(missed), found.residual)
+    return solution, Weights(priced, [], weights.rho, "ridge", weights.counts)
+
+
+def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before: Solved, offsets: bool) -> Solved:
+    members = torch.stack([each.members for each in limits])
+    guards = Guards(past.guards.features, past.guards.targets, past.guards.tasks, members, past.guards.kind)
+    blank = torch.full((len(guards.tasks),), torch.nan, dtype=torch.float64)
+    then = torch.stack([blank if each.then is None else each.then.double() for each in limits])
+    scores = past_scores(past, before.W)
+    bounds = margins(torch.tensor([each.limit for each in limits]).double(), guards, guards.wrong(scores), then)
+    losses = [past.loss_of(each) for each in limits] if any(each.moments is not None for each in limits) else []
+    own = past.owners if offsets else torch.full_like(past.owners, -1)
+    constrained = Weights(weights.objective, losses, weights.rho, weights.head, weights.counts)
+    best = Search(constrained, guards, bounds, own).run()
+    W = best.W.clone()
+    W[-1] += best.offsets
+    duals = best.duals or [0.0] * len(limits)
+    over = [
+        Missed(each, dual, error, "out of reach on its guards")
+        for each, dual, error in zip(limits, duals, best.errors.tolist(), strict=True)
+        if error > each.limit
+    ]
+    priced = before.duals | {each.number: dual for each, dual in zip(limits, duals, strict=True)}
+    return Solved(
+        W, weights.head, weights.rho, 1.0, priced, best.offsets, best.lever, (*before.missed, *over), before.residual
+    )  # fmt: skip
+
+
+def past_scores(past: Past, W: Tensor) -> Tensor:
+    """Scores of guards; outputs without samples are below all others."""
+    found = past.guards.features @ W
+    return found.masked_fill(~past.seen, UNSEEN) if past.guards.classes else found
+
+
+def _calibrated(past: Past, found: Solved) -> Solved:
+    guards, factor = past.guards, USUAL_FACTOR[found.head]
+    if guards.classes and len(guards.tasks) >= CHOSEN_FROM:
+        factor = temperature((guards.features @ found.W)[:, past.seen], past.seen.long().cumsum(0)[guards.targets] - 1)
+    return Solved(**{**vars(found), "factor": factor if guards.kind != "regression" else 1.0})
