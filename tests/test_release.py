@@ -46,7 +46,7 @@ def test_a_wheel_has_types_data_and_licences_and_nothing_else(built):
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in (
-        "pdcl/py.typed", "pdcl/presets/digits.toml", "pdcl/studies/demo.toml", "pdcl/reports/static/report.js",
+        "pdcl/py.typed", "pdcl/lab/presets/digits.toml", "pdcl/lab/studies/demo.toml", "pdcl/reports/static/report.js",
         "pdcl/reports/vendor/plotly-cartesian.min.js", "pdcl/reports/vendor/plotly-cartesian.LICENSE",
     ):  # fmt: skip
         assert wanted in names
@@ -80,6 +80,6 @@ def test_it_installs_into_an_empty_environment_and_shows_its_demo(built, tmp_pat
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     run("python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", released)
     assert run("pdcl", "--version") == f"pdcl {pdcl.__version__}\n"
-    assert "What the duals of pdcl did" in run("pdcl", "demo")
+    assert "What the limits cost" in run("pdcl", "demo")
     run("pdcl", "report", "runs/demo", "--out", "report.html")
     assert (tmp_path / "report.html").stat().st_size > 1_000_000
