@@ -87,6 +87,6 @@ def test_it_installs_into_an_empty_environment_and_shows_its_demo(built, tmp_pat
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     run("python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", released)
     assert run("pdcl", "--version") == f"pdcl {pdcl.__version__}\n"
-    assert "What the duals of pdcl did" in run("pdcl", "demo")
+    assert "What the limits cost" in run("pdcl", "demo")
     run("pdcl", "report", "runs/demo", "--out", "report.html")
     assert (tmp_path / "report.html").stat().st_size > 1_000_000

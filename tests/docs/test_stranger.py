@@ -64,7 +64,7 @@ def test_all_of_it_from_a_clone(tmp_path):
     plain = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     said = run(["bash", "-euo", "pipefail", "-c", script], tmp_path, env=plain)
     before, _, after = said.partition("BEGIN\n")
-    assert "Task by task" in before
+    assert "What the limits cost" in before
     learned = re.search(r"^task .*?\n\S*(?:bolt|nut).*?$", after, re.MULTILINE | re.DOTALL)[0]
     check_what_is_left(tmp_path / "pdcl", learned)
     assert list((tmp_path / "pdcl" / "figures").glob("*.svg"))

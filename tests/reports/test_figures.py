@@ -34,7 +34,7 @@ PLOTS = (
     "distance-digits-tuned",
     "map-digits-tuned",
     "duals-digits-tuned",
-    "sweeps",
+    "sweeps-tuned",
 )
 
 

@@ -15,7 +15,7 @@ from pdcl.laboratory import lab
 from pdcl.printable import printable
 
 VERBS = {
-    "demo": "see seven methods learn real digits, in about a minute",
+    "demo": "digits learned under limits, and what became of each: half a minute",
     "list": "the streams and methods there are",
     "data": "list, fetch or verify the data of the benchmarks",
     "run": "one method through one stream: pdcl run STREAM METHOD",
@@ -35,7 +35,7 @@ VERBS = {
     "forget": "take samples, or all of a patient, out of a model and of what is kept beside it",
     "rollback": "put the state before the newest update back in use",
 }
-OF_THE_LAB = ("demo", "data", "study", "figures", "paper", "unpack", "tolerance", "whatif")
+OF_THE_LAB = ("data", "study", "figures", "paper", "unpack", "tolerance", "whatif")
 FAILED = 1
 # Not 2: a misspelt `gate` must not look like one of its answers.
 UNKNOWN = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -31,6 +31,9 @@ class Learner(Trainable):
     `promises` is the table of all stated limits with their verdicts after the newest task (`pdcl.Promises`), None where
     there are no limits. `lineage` has the whole life.
     """
+
+    # How samples are taken out of a learner that keeps more of them than memory; None: `pdcl.forget` does it.
+    forgets_by: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -86,6 +86,9 @@ class Exact(Learner):
     erasable: bool = False
 
     data_parallel: ClassVar[bool] = True
+    forgets_by: ClassVar[str | None] = (
+        "its statistics and guards hold samples too: load it, call learner.forget(x, y) (made with erasable=True), save it"
+    )
     not_from_presets: ClassVar[tuple[str, ...]] = ("memory", "tolerance", "guard", "witness")
     unused: ClassVar[tuple[str, ...]] = (
         "network", "lr", "optimizer", "weight_decay", "keep_optimizer", "scheduler", "clip_norm", "accumulate",

@@ -15,7 +15,6 @@ from pdcl.errors import UsageError
 from pdcl.lifelong.backbone import features_of
 from pdcl.lifelong.entry import FORGOTTEN, MERGED
 from pdcl.lifelong.forgetting import forget_samples
-from pdcl.lifelong.lineage import Hashes
 from pdcl.lifelong.new_task import encoded, held_to_spec, prepared
 from pdcl.methods.exact_bound import stay_within
 from pdcl.methods.exact_limits import known_past, stated_limits, values_then
@@ -66,9 +65,8 @@ def forget(learner: Exact, x: Any, y: Any) -> int:
     _release(learner, hashes[held])
     lineage = learner.lineage.settle()
     gone = data_hashes(raw, lineage.key)
+    # Their hashes stay: features, ρ and λ were found with them, so they are no audit data.
     forget_samples(learner, gone)
-    # No weight depends on them any more: nothing has to keep them from being audit data.
-    lineage.seen = Hashes(lineage.samples[~torch.isin(lineage.samples, gone)])
     lineage.note_change(learner.tasks_learned - 1, "", {"forgotten": len(hashes)}, FORGOTTEN)
     resolve(learner)
     return len(hashes)

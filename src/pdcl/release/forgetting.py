@@ -117,6 +117,8 @@ def forget(
         work.clear()
         _check_link(path / PREVIOUS)
         learner = load(path, **copy.deepcopy(handed))
+        if learner.forgets_by is not None:
+            raise UsageError(f"{path}: nothing was forgotten; {learner.forgets_by}")
         trained = _trained_on(learner, wanted)
         places = [path, *([path / PREVIOUS] if (path / PREVIOUS / MANIFEST).is_file() else [])]
         states = {place: learner if place == path else load(place, **copy.deepcopy(handed)) for place in places}
