@@ -87,7 +87,7 @@ class Exact(Learner):
 
     data_parallel: ClassVar[bool] = True
     forgets_by: ClassVar[str | None] = (
-        "its statistics and guards hold samples too: load it, call learner.forget(x, y) (made with erasable=True), save it"
+        "its statistics and guards hold samples too: load it, call learner.forget(x, y), save it (with erasable=True)"
     )
     not_from_presets: ClassVar[tuple[str, ...]] = ("memory", "tolerance", "guard", "witness")
     unused: ClassVar[tuple[str, ...]] = (
