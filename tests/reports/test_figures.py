@@ -45,7 +45,7 @@ def test_every_plot_with_data_comes_in_three_formats_and_the_rest_is_named(real_
             assert (tmp_path / f"{name}.{form}").read_bytes().startswith(start)
     said = capsys.readouterr().out
     assert "left out alpha-digits-tuned: no two groups" in said
-    assert "left out partitioning: pdcl0 and pdcl" in said
+    assert "left out partitioning-tuned: pdcl0 and pdcl" in said
     assert "pdcl, memory 50, seed 0" in (tmp_path / "partition-digits-tuned.svg").read_text()
     assert said.splitlines()[-1].startswith("next: pdcl report ")
 
