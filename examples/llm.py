@@ -18,7 +18,7 @@ from pydoc_data.topics import topics
 from typing import Any
 
 import torch
-from pdcl.streams.archive import locate
+from pdcl.lab.benchmarks.raw.archive import locate
 from peft import LoraConfig, get_peft_model
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForSeq2Seq, Trainer, TrainingArguments
