@@ -20,7 +20,7 @@ def test_scan_finds_runs_at_every_depth_of_a_study_and_nothing_else(tmp_path, fa
     (tmp_path / "notes").mkdir()
     (tmp_path / "README").write_text("")
     row, deep = scan(tmp_path)
-    assert (row.stream, row.method, row.preset, row.memory, row.seed) == ("digits", "pdcl", "tuned", 100, 0)
+    assert (row.stream, row.method, row.preset, row.memory, row.seed) == ("digits", "pdcl", "auto", 100, 0)
     assert (row.mean_accuracy, row.mean_forgetting, row.seconds) == (0.75, 0.2, 2.0)
     assert row.task_il == pytest.approx((0.9 + 0.98) / 2)
     assert row.options == {"alpha": 0.5, "lr": 0.1}

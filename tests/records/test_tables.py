@@ -23,7 +23,7 @@ def groups(tmp_path, fake_run):
 
 
 MARKDOWN = """\
-**digits, preset tuned**
+**digits, preset auto**
 
 | method | memory | accuracy % | forgetting % | task-IL % | seeds | s/run |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -31,7 +31,7 @@ MARKDOWN = """\
 | pdcl_x | 100 | 82.00 ± 25.41 | 10.00 ± 0.00 | 94.00 | 2 | 2.0 |
 | er | 100 | 73.00 ± 25.41 | 30.00 ± 0.00 | 94.00 | 2 | 2.0 |
 
-**digits, preset tuned: difference to er on the same seeds**
+**digits, preset auto: difference to er on the same seeds**
 
 | method | memory | accuracy % | 95 % interval | forgetting % | seeds |
 | --- | ---: | ---: | ---: | ---: | ---: |
@@ -39,7 +39,7 @@ MARKDOWN = """\
 | pdcl_x | 100 | +9.00 | +9.00 to +9.00 | −20.00 | 2 |
 """
 
-LATEX = r"""% digits, preset tuned; needs \usepackage{booktabs}
+LATEX = r"""% digits, preset auto; needs \usepackage{booktabs}
 \begin{tabular}{lrrrrrr}
 \toprule
 method & memory & accuracy \% & forgetting \% & task-IL \% & seeds & s/run \\
@@ -52,7 +52,7 @@ er & 100 & 73.00 $\pm$ 25.41 & 30.00 $\pm$ 0.00 & 94.00 & 2 & 2.0 \\
 """
 
 TABLE = """\
-digits, preset tuned
+digits, preset auto
 method    memory     accuracy %  forgetting %  task-IL %  seeds  s/run
 ───────────────────────────────────────────────────────────────────────
 finetune       –          20.00         −1.00      94.00      1    2.0
@@ -116,10 +116,10 @@ def test_several_streams_get_a_table_each(tmp_path, fake_run):
     groups = group(scan(tmp_path))
     text = render(groups, compare(groups, "er"))
     assert [line for line in text.splitlines() if line.startswith("**")] == [
-        "**a, preset tuned**",
-        "**b, preset tuned**",
-        "**a, preset tuned: difference to er on the same seeds**",
-        "**b, preset tuned: difference to er on the same seeds**",
+        "**a, preset auto**",
+        "**b, preset auto**",
+        "**a, preset auto: difference to er on the same seeds**",
+        "**b, preset auto: difference to er on the same seeds**",
     ]
 
 
