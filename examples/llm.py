@@ -18,13 +18,13 @@ from pydoc_data.topics import topics
 from typing import Any
 
 import torch
-from pdcl.lab.benchmarks.raw.archive import locate
 from peft import LoraConfig, get_peft_model
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForSeq2Seq, Trainer, TrainingArguments
 
 from pdcl.integrations.hf import ConstrainedTrainer
 from pdcl.lab.benchmarks.banking77 import read_questions
+from pdcl.lab.benchmarks.raw.archive import locate
 from pdcl.limits.tolerance import as_tolerance
 from pdcl.objective import OBJECTIVES
 

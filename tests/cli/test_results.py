@@ -54,6 +54,11 @@ def test_one_method_alone_is_sent_for_company(tmp_path, fake_run, capsys):
     assert f"next: pdcl run digits pdcl --memory 100 --seeds 1 --out {tmp_path}" in capsys.readouterr().out
 
 
+def test_the_next_run_has_the_preset_of_those_it_joins(tmp_path, fake_run, capsys):
+    main([str(fake_run(tmp_path, method="er-ring", preset="tuned"))])
+    assert "next: pdcl run digits pdcl --preset tuned --memory 100 --seeds 1 --out" in capsys.readouterr().out
+
+
 def test_a_directory_with_a_space_is_quoted(tmp_path, fake_run, capsys):
     for method in ("er", "pdcl"):
         fake_run(tmp_path / "my runs", method=method)

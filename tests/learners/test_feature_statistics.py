@@ -146,7 +146,7 @@ def test_epochs_and_export_are_refused_by_a_learner(tmp_path: Path) -> None:
 
 
 def test_a_stream_s_preset_speaks_of_networks_and_rates_that_have_no_effect_here() -> None:
-    result = pdcl.run("digits", "slda")
+    result = pdcl.run("digits", "slda", preset="tuned")
     assert result.mean_accuracy > 0.9
     assert result.mean_forgetting < 0.1
 

@@ -151,7 +151,7 @@ def test_what_if_gives_the_same_curve_on_a_cluster(cluster: Any, tmp_path: Path)
     from pdcl.lab.studies.whatif import whatif
 
     options = {"memory": 20, "tolerance": 0.2, "epochs": 1, "network": "linear", "dual_steps": 4, "seed": 0}
-    run = pdcl.run("digits", "pdcl", out=tmp_path, **options).path
+    run = pdcl.run("digits", "pdcl", preset="tuned", out=tmp_path, **options).path
     assert run is not None
     with RayCluster(cluster.address) as engine:
         there = whatif(run, 0, [0.1, 0.4], engine=engine)

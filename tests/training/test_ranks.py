@@ -169,7 +169,8 @@ def test_what_cannot_be_spread_over_ranks_is_refused() -> None:
 @pytest.mark.slow
 def test_torchrun_starts_ranks_and_only_one_of_them_speaks(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    words += ["-m", "pdcl", "run", "digits", "pdcl", "--memory", "30", "--epochs", "1", "--out", str(tmp_path)]
+    words += ["-m", "pdcl", "run", "digits", "pdcl", "--preset", "tuned", "--memory", "30", "--epochs", "1"]
+    words += ["--out", str(tmp_path)]
     env = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     for said in ("record: ", "finished before, not run again"):
         port = ["--master-port", str(free_port())]

@@ -79,13 +79,14 @@ def _next(options: Results, groups: list[Group]) -> str:
     directory, chosen = shlex.quote(str(options.directory)), shlex.join(options.against)
     methods = list(dict.fromkeys(member.first.label for member in groups))
     row, seeds = groups[0].first, len(groups[0].rows)
-    memory = f" --memory {shlex.quote(str(row.memory))}" if row.memory else ""
+    own = "" if row.preset == "auto" else f" --preset {shlex.quote(row.preset)}"
+    own += f" --memory {shlex.quote(str(row.memory))}" if row.memory else ""
     stream, out = shlex.quote(row.stream), shlex.quote(str(row.path.parent))
     if len(methods) == 1:
         other = "er-ring" if row.method != "er-ring" else "pdcl"
-        return f"pdcl run {stream} {other}{memory} --seeds {seeds} --out {out}"
+        return f"pdcl run {stream} {other}{own} --seeds {seeds} --out {out}"
     if not options.against:
         return f"pdcl results {directory} --against {shlex.quote(methods[-1])}"
     if options.format == "table":
         return f"pdcl results {directory} --against {chosen} --format latex"
-    return f"pdcl run {stream} {shlex.quote(row.method)}{memory} --seeds {2 * seeds} --out {out}"
+    return f"pdcl run {stream} {shlex.quote(row.method)}{own} --seeds {2 * seeds} --out {out}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pdcl.lab.studies.spec import RunSpec
 
-# Seconds of a run with a memory on one core of a laptop, online or with the epochs of the preset.
+# Seconds of a run with a memory on one core of a laptop, with the epochs of the preset `tuned`.
 ROUGH = {
     "digits": 3.0,
     "synthetic": 2.0,
