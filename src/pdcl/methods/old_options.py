@@ -31,7 +31,7 @@ def translated(options: Mapping[str, Any]) -> dict[str, Any]:
     old = ("constrain", "slack", "drift_tolerance")
     found = {name: value for name, value in options.items() if name not in old}
     found = {n: v for n, v in found.items() if v is not None or n not in ("soften", "slack_samples", "estimator")}
-    if gone(options) is not None and "estimator" in found and gone(options) == f"estimator={found['estimator']!r}":
+    if gone({"estimator": found.get("estimator")}) is not None:
         del found["estimator"]
     for rule, names in (("constrain", {"drift": "drift", "soften": "soften"}), ("slack", {"samples": "slack_samples"})):
         for part in str(options.get(rule) or "").partition(":")[2].split(","):
