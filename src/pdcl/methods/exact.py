@@ -96,8 +96,7 @@ class Exact(Learner):
 
     data_parallel: ClassVar[bool] = True
     keeps_traces: ClassVar[str] = (
-        "the scale of {path}'s features, ρ and λ, which were found with them; and exports that were "
-        "made before"
+        "the scale of {path}'s features, ρ and λ, which were found with them; and exports that were made before"
     )
     not_from_presets: ClassVar[tuple[str, ...]] = ("memory", "tolerance", "guard", "witness")
     unused: ClassVar[tuple[str, ...]] = (

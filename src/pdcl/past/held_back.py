@@ -34,7 +34,7 @@ class HeldBack:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many guards and witnesses a task sets aside. least_guards: so many even where a tenth of the task is fewer."""
+    """How many guards and witnesses a task sets aside. least_guards: so many even if a tenth of the task is less."""
 
     guards: int = 0
     witnesses: int = 0

@@ -41,7 +41,8 @@ class HeldFeatures(StoredSamples):
         if places is None or not guard + witness:
             return Counts(guard, witness, least)
         rows = places // (width + BESIDE + 2 * len(self.segments.table)) // max(1, tasks)
-        return Counts(*(min(each, rows * each // (guard + witness)) for each in (guard, witness)), least)
+        guards, witnesses = (min(each, rows * each // (guard + witness)) for each in (guard, witness))
+        return Counts(guards, witnesses, least)
 
     def add(
         self, task: int, features: Tensor, y: Tensor, ids: Tensor, roles: Tensor, hashes: Tensor, codes: Tensor,

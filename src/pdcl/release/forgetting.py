@@ -129,14 +129,8 @@ def forget(
         for place in reversed(places):
             if (count := counts[place]) is not None:
                 _save_without(states[place], place, count)
-    return Forgotten(
-        removed,
-        [
-            *([learner.keeps_traces.format(path=path)] if trained else []),
-            *_unsure(learner, wanted, audit, evidence),
-            *remains,
-        ],
-    )
+    traces = [learner.keeps_traces.format(path=path)] if trained else []
+    return Forgotten(removed, [*traces, *_unsure(learner, wanted, audit, evidence), *remains])
 
 
 def _check_link(previous: Path) -> None:

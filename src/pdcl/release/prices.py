@@ -33,9 +33,9 @@ FEWEST = 16
 
 @dataclass(frozen=True)
 class Price:
-    """λ of one past task at the end of the current one. measured: what 0.01 more room wins by a solve, where the
-    learner can solve (`exact`): of the objective, or of the mean error on guards. `doubts` are reasons not to take it at its word; `no_price`
-    says why it is a mere weight: what is differentiated isn't what the tolerance measures."""
+    """λ of one past task at the end of the current one. `doubts` are reasons not to take it at its word; `no_price`
+    says why it is a mere weight: what is differentiated isn't what the tolerance measures. `measured`: what 0.01 more
+    room wins by a solve, where the learner can solve (`exact`): of the objective, or of the mean error on guards."""
 
     task: int
     name: str
