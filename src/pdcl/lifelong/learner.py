@@ -16,10 +16,13 @@ from pdcl.lifelong import export as exporting
 from pdcl.lifelong import learn as learning
 from pdcl.lifelong import predict as predicting
 from pdcl.lifelong import rebase as rebasing
+from pdcl.lifelong import rows
 from pdcl.lifelong import save as saving
 from pdcl.lifelong.entry import Entry, newest_promises
 from pdcl.lifelong.lineage import Lineage, check_entries
 from pdcl.streams.data import Collate
+from pdcl.streams.table import Table, TableTask
+from pdcl.streams.table_reader import TableReader
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
 
@@ -41,6 +44,8 @@ class Learner(Trainable):
         # Where it was saved. The gate writes its looks there, too.
         self.home: Path | None = None
         self.reading = Transform()
+        # How rows of a table are read; None: the first task were arrays.
+        self.table: TableReader | None = None
         self.backbone_hash: str | None = None
         # An option of the saved state that this version has no more: the learner predicts, and can't learn on.
         self.learned_with: str | None = None
@@ -78,12 +83,15 @@ class Learner(Trainable):
         directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
         on_violation: what to do where a limit is BROKEN: "report" it, or "rollback", which puts the learner back to
         what it was.
-        x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
+        x may be a task of `pdcl.table`, a dict or tuple of arrays, or a list of sequences; collate: makes batches of a
+        Dataset's inputs.
 
         Where limits are stated, the entry's `promises` (and the learner's) is the table of their verdicts, and
         broken ones are warned of with `pdcl.LimitBroken`. Without a listener, what else people should know is a
         `pdcl.LearningWarning`.
         """
+        if isinstance(x, TableTask | Table):
+            return rows.taught(self, x, y, learning.learn, options)
         return learning.learn(self, x, y, **options)
 
     def adopt(self, x: Any, y: Any = None, **options: Any) -> Entry:
@@ -93,6 +101,8 @@ class Learner(Trainable):
         unseen: whether the network was never trained on these samples (no). Only then can they show that a limit is
         kept: on memorised samples a network makes no errors, however bad it is on others.
         """
+        if isinstance(x, TableTask | Table):
+            return rows.taught(self, x, y, learning.adopt, options)
         return learning.adopt(self, x, y, **options)
 
     def rebase(self, task: int | str) -> Entry:
