@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -19,8 +20,22 @@ from pdcl.streams.table_rows import are_dicts, is_frame, is_table_file, read_row
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
 
+Act = TypeVar("Act", bound=Callable[..., Entry])
 
-def taught(
+
+def takes_tables(act: Act) -> Act:
+    """`learn` or `adopt`, which takes a task of a table as well; its signature stays."""
+
+    @wraps(act)
+    def taking(learner: Learner, x: Any, y: Any = None, **options: Any) -> Entry:
+        if isinstance(x, Table | TableTask):
+            return _taught(learner, x, y, act, options)
+        return act(learner, x, y, **options)
+
+    return cast(Act, taking)
+
+
+def _taught(
     learner: Learner, given: TableTask | Table, y: Any, act: Callable[..., Entry], options: dict[str, Any]
 ) -> Entry:
     """Learn or adopt a task of a table; the first one fits how all later rows are read."""
