@@ -70,7 +70,8 @@ def learn(
     directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
     on_violation: what to do where a limit is BROKEN: "report" it, or "rollback", which puts the learner back to
     what it was.
-    x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
+    x may be a task of `pdcl.table`, a dict or tuple of arrays, or a list of sequences; collate: makes batches of a
+    Dataset's inputs.
 
     Where limits are stated, the entry's `promises` (and the learner's) is the table of their verdicts, and
     broken ones are warned of with `pdcl.LimitBroken`. Without a listener, what else people should know is a

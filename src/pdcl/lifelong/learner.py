@@ -20,6 +20,8 @@ from pdcl.lifelong.learn import adopt, learn
 from pdcl.lifelong.lineage import Lineage, check_entries
 from pdcl.lifelong.predict import evaluate, predict, predict_proba
 from pdcl.lifelong.rebase import rebase
+from pdcl.lifelong.rows import takes_tables
+from pdcl.streams.table_reader import TableReader
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
 
@@ -44,6 +46,8 @@ class Learner(Trainable):
         # Where it was saved. The gate writes its looks there, too.
         self.home: Path | None = None
         self.reading = Transform()
+        # How rows of a table are read; None: the first task were arrays.
+        self.table: TableReader | None = None
         self.backbone_hash: str | None = None
         # An option of the saved state that this version has no more: the learner predicts, and can't learn on.
         self.learned_with: str | None = None
@@ -51,8 +55,8 @@ class Learner(Trainable):
         self.learned_before: Tensor | None = None
 
     # What users call. Each is a function in a file of its own, whose signature is the method's.
-    learn = learn
-    adopt = adopt
+    learn = takes_tables(learn)
+    adopt = takes_tables(adopt)
     rebase = rebase
     predict = predict
     predict_proba = predict_proba

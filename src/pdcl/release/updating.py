@@ -32,6 +32,7 @@ from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.new_task import check_labels, kind_of
 from pdcl.lifelong.references import measured, note_references
+from pdcl.lifelong.rows import is_table, task_arrays, task_of
 from pdcl.lifelong.save import new_state_id, save
 from pdcl.lifelong.violation import breaks
 from pdcl.lifelong.warning import Warnings
@@ -56,7 +57,7 @@ def update(
     model: str | Path,
     data: Any,
     *,
-    name: str,
+    name: str | None = None,
     audit: str | Path,
     max_drop: float | None = None,
     max_error: float | None = None,
@@ -81,7 +82,9 @@ def update(
 ) -> Update:
     """Learn `data` as the task `name`, and use the updated model only if it passes the gate.
 
-    model: where the model is saved. data: a directory or file with arrays x, y and columns, (x, y), or a mapping.
+    model: where the model is saved. data: a directory or file with arrays x, y and columns, (x, y), or a mapping; for
+    a model that learned from `pdcl.table` a CSV or Parquet file, a DataFrame or a list of dicts. name: by default what
+    the task column of such a table says.
     audit: the directory of the audit set; `audit_share` of the data, at most `audit_budget` samples in all, goes there
     before anything is learned (0: nothing; the set is complete). max_drop: the largest rise of an error rate, against
     the model in use and since each task was learned; the other limits, by, groups, confidence, looks, evidence and
@@ -91,7 +94,10 @@ def update(
     stated = dict(zip(LIMITS, (max_drop, max_error, max_loss, min_sensitivity, min_specificity), strict=True))
     criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
-    path, place, found = path_of(model, "model"), path_of(audit, "audit"), samples_of(data, groups)
+    path, place = path_of(model, "model"), path_of(audit, "audit")
+    table = _table(path, data, groups, handed)
+    found = samples_of(data, groups) if table is None else table[0]
+    name = table[1] if name is None and table is not None else name
     Schedule(**{key: value for key, value in (("epochs", epochs), ("batch", batch)) if value is not None})
     check_text(str(name), "name")
     if name is None or not str(name).strip():
@@ -167,6 +173,18 @@ class Job:
         """The audit set that the candidate is judged on, with its ledger in its place."""
         whole = as_audit(self.audit) if planned is None else planned.whole()
         return replace(whole, ledger=self.audit / LEDGER)
+
+
+def _table(path: Path, data: Any, groups: str | None, handed: dict[str, Any]) -> tuple[Samples, str | None] | None:
+    """The samples and the name of data that are rows of a table, read as the model reads them; None for arrays."""
+    if not is_table(data):
+        return None
+    if groups is not None:
+        raise UsageError(f"groups={groups!r} has no effect on a table: the model knows its column of groups")
+    learner = load(path, **copy.deepcopy(handed))
+    task = task_of(learner, data)
+    arrays = task_arrays(learner, task)
+    return read(arrays.pop("x"), arrays.pop("y"), where=task.rows.place, **arrays), task.name
 
 
 def samples_of(data: Any, groups: str | None) -> Samples:
