@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 
 import torch
-
 from exact_book import HERE, Book
+
 from pdcl.learning.placement import keep_freed_memory
 
 PARTS = ("accuracy", "limits", "ablations", "growth")

@@ -8,9 +8,10 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-import pdcl
 from exact_book import HERE, Job, Row
 from exact_streams import SETTINGS, loaded
+
+import pdcl
 from pdcl.methods.catalog import method
 
 REPLAY = ("er", "er-ace", "derpp", "icarl", "even")
@@ -80,5 +81,3 @@ def replay_job(name: str, rival: str, memory: int | None, seed: int) -> Job:
 
 def score(result: Any) -> float:
     return statistics.mean(result.accuracy["class_il"][-1])
-
-

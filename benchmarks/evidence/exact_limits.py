@@ -11,12 +11,12 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-
 import exact_variants
-import pdcl
+import torch
 from exact_book import Job, Row
 from exact_streams import FEATURES, features_of
+
+import pdcl
 from pdcl.streams.task import Stream
 
 CALIBRATION = (100, 101, 102)
@@ -49,7 +49,7 @@ def stream_of(name: str, calibration: int | None = None) -> Stream:
             out, rest = order[: len(y) // 5], order[len(y) // 5 :]
             x, y, test, answers = x[rest], y[rest], x[out], y[out]
         parts.append((x, y, test, answers))
-    return pdcl.from_tasks(parts, name=name, names=[f"t{k}" for k in range(len(parts))])
+    return pdcl.from_tasks(parts, name="features", names=[f"t{k}" for k in range(len(parts))])
 
 
 def run(stream: Stream, method: str, seed: int, tolerance: Any) -> Any:

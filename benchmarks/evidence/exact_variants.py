@@ -73,7 +73,9 @@ class FrozenDuals(Exact):
         weights = Weights(objective, [past.loss_of(each) for each in fresh], found.rho, found.head, past.counts)
         W = weights.solve([0.0] * len(fresh))
         if fresh:
-            owners = torch.where(torch.isin(past.owners, torch.tensor([each.number for each in fresh])), past.owners, -1)
+            owners = torch.where(
+                torch.isin(past.owners, torch.tensor([each.number for each in fresh])), past.owners, -1
+            )
             guards, bounds = guards_of(past.guards, fresh, W)
             best = HeldSearch(weights, guards, bounds, owners, held=held).run()
             W, held = best.W, held + best.offsets
