@@ -8,7 +8,8 @@ SEED ?= 0
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-COVERED := --cov=pdcl.duality --cov=pdcl.past --cov=pdcl.learners
+DECIDING := algorithm limits past judging learning lifelong methods features release metrics objective
+COVERED := $(addprefix --cov=pdcl.,$(DECIDING))
 COVERAGE ?= 95
 
 .DEFAULT_GOAL := help

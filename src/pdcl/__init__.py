@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pdcl.methods.pdcl import PDCL as PDCL
     from pdcl.objective import Objective as Objective
     from pdcl.ragged import Ragged as Ragged
+    from pdcl.release.comparing import compare as compare
     from pdcl.release.forgetting import forget as forget
     from pdcl.release.gate import gate as gate
     from pdcl.release.prices import prices as prices
@@ -79,6 +80,7 @@ _HOMES = {
     "SelectionRule": "algorithm.selection_rules",
     "Step": "learning.learner",
     "Stream": "streams.task",
+    "compare": "release.comparing",
     "forget": "release.forgetting",
     "from_tasks": "streams.task_list",
     "gate": "release.gate",

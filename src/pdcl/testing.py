@@ -194,8 +194,8 @@ def check_grows(cls: type[Learner], **options: Any) -> None:
     for task in stream.tasks:
         x, y = task.data.fetch(everything(task.data))
         try:
-            once = {} if "epochs" in cls.unused else {"epochs": 1}
-            learner.learn(x, [f"class {label}" for label in y.tolist()], batch=8, **once)
+            once = None if "epochs" in cls.unused else 1
+            learner.learn(x, [f"class {label}" for label in y.tolist()], batch=8, epochs=once)
         except UsageError as error:
             _refused(cls, "grow", error)
             return

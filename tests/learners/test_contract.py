@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,10 +13,21 @@ from pdcl import testing
 from pdcl.lab.methods.er import ER
 from pdcl.learning.batches import Batch
 from pdcl.learning.learner import Step
+from pdcl.lifelong.learner import Learner
 from pdcl.methods.catalog import method, methods
 from pdcl.methods.plain import Finetune
 from pdcl.streams.catalog import load
 from pdcl.streams.task import Task
+
+
+def test_methods_that_users_call_name_their_keywords() -> None:
+    """So that an editor can complete them; `**options: Any` would hide them."""
+    verbs = [name for name in vars(Learner) if not name.startswith("_") and inspect.isfunction(getattr(Learner, name))]
+    assert {"learn", "adopt", "predict", "save"} <= set(verbs)
+    for name in verbs:
+        kinds = {each.kind for each in inspect.signature(getattr(Learner, name)).parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds, name
+    assert {"name", "tolerance", "epochs", "on_violation"} <= set(inspect.signature(Learner.learn).parameters)
 
 
 @pytest.mark.parametrize("name", list(methods()))

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 
 import tyro
 
-from pdcl.cli.building import own_network
 from pdcl.errors import UsageError
 from pdcl.printable import say
 from pdcl.screen import Screen
@@ -20,7 +19,8 @@ ABOUT = """Does this model keep its limits? PASS (exit 0), FAIL (1) or UNDECIDED
   pdcl gate model/ --audit audit/ --max-error 0.05 --by class --groups patient --evidence evidence/2026-12
   pdcl gate candidate/ --against model/ --audit audit/ --max-drop 0.02 --by segment
   pdcl gate --audit audit/ --max-error 0.05 --plan        what so many samples can certify; no look is taken
-  pdcl gate --verify evidence/2026-12                     recompute a verdict"""
+  pdcl gate --verify evidence/2026-12                     recompute a verdict
+  pdcl gate --before old/ --after new/ --limit "math:+2pt, *:+3pt"   two evaluation logs, of any models"""
 
 
 @dataclass
@@ -41,8 +41,22 @@ class Gate:
     """Limit on how much the error rate of every group rises, on the same samples: 0.02 is two points."""
     against: Annotated[Path | None, tyro.conf.arg(metavar="OLD")] = None
     """The model in use, which --max-drop compares with; drops since a task was learned count in any case."""
+    before: Annotated[Path | None, tyro.conf.arg(metavar="LOGS")] = None
+    """Log of the model in use: a file or a directory of lm-eval, Inspect, JSONL, CSV, Parquet."""
+    after: Annotated[Path | None, tyro.conf.arg(metavar="LOGS")] = None
+    """Log of the new model on the same items."""
+    rerun: Annotated[Path | None, tyro.conf.arg(metavar="LOGS")] = None
+    """Log of the model in use, asked again: how often outcomes flip by themselves."""
+    limits: Annotated[Path | None, tyro.conf.arg(metavar="LIMITS.toml")] = None
+    """The plan of a gate on logs; its ledger lies beside it."""
+    columns: Annotated[str | None, tyro.conf.arg(metavar="ROLE=NAME,...")] = None
+    """Names of columns in logs by role: id, score, task, epoch, prompt."""
+    metric: str | None = None
+    """Which of several scores in logs counts."""
+    unpaired: Literal["undecided", "drop"] = "undecided"
+    """Items that one log lacks: PASS is impossible, or they are left out."""
     limit: Annotated[tuple[str, ...], tyro.conf.arg(metavar="GROUP=VALUE ...")] = ()
-    """Limits of groups that have their own."""
+    """Limits of groups that have their own; on logs: "math:+2pt, *:+3pt"."""
     by: Annotated[str, tyro.conf.arg(metavar="task|class|COLUMN|all")] = "auto"
     """What the groups are; auto: task where the audit set has that column."""
     groups: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
@@ -74,6 +88,8 @@ def judge(argv: list[str]) -> int:
     asked = tyro.cli(Gate, args=argv, prog="pdcl gate", description=ABOUT, config=config)
     if asked.verify is not None:
         return _verify(asked)
+    if asked.before is not None or asked.after is not None:
+        return _compare(asked)
     if asked.audit is None:
         raise UsageError("--audit is missing: a directory with samples.npz, or a stream")
     if asked.plan:
@@ -84,8 +100,9 @@ def judge(argv: list[str]) -> int:
 
 
 def _gate(asked: Gate) -> int:
+    from pdcl.cli.building import own_network
+    from pdcl.cli.gate_logs import print_verdict
     from pdcl.release.gate import gate
-    from pdcl.release.output import FORMATS, show
 
     assert asked.model is not None
     verdict = gate(
@@ -95,10 +112,7 @@ def _gate(asked: Gate) -> int:
         groups=asked.groups, confidence=asked.confidence, looks=asked.looks, clip=asked.clip,
         ledger=asked.ledger, evidence=asked.evidence, samples=asked.samples, network=own_network(asked.network),
     )  # fmt: skip
-    if asked.format == "table":
-        show(verdict)
-    else:
-        sys.stdout.write(FORMATS[asked.format](verdict))
+    print_verdict(verdict, asked.format)
     notes = Screen(stderr=asked.format != "table", soft_wrap=True)
     if asked.evidence is not None:
         notes.print(f"evidence: {asked.evidence}")
@@ -106,6 +120,12 @@ def _gate(asked: Gate) -> int:
     else:
         notes.print(f"next: {verdict.command} --evidence evidence")
     return verdict.exit_code
+
+
+def _compare(asked: Gate) -> int:
+    from pdcl.cli.gate_logs import compare_logs
+
+    return compare_logs(asked)
 
 
 def _plan(asked: Gate) -> int:
@@ -117,6 +137,7 @@ def _plan(asked: Gate) -> int:
 
 
 def _verify(asked: Gate) -> int:
+    from pdcl.cli.building import own_network
     from pdcl.release.evidence import verify
     from pdcl.release.outcome import CODES
     from pdcl.release.reopen import recalled

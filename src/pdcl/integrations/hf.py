@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from transformers import Trainer, TrainerCallback
 
-from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Rows, prepared, read_capabilities
 from pdcl.integrations.hf_checkpoints import last_whole, read_state, write_state
 from pdcl.integrations.hf_constraints import Constraints, Replay
+from pdcl.integrations.hf_inside import INSIDE, check_inside, checked_replay, without_last
 from pdcl.integrations.hf_outputs import Reader
 from pdcl.integrations.hf_promises import judge
 from pdcl.integrations.hf_ranks import FiniteLosses, ranks_of
@@ -37,23 +37,23 @@ else:
 class Constrained(Base):  # type: ignore[misc]
     """Put before a Trainer class. capabilities: name → (dataset, limit); samples are held back, the rest is replayed.
 
-    replay: samples replayed beside a batch of all ranks; as many as it has, if nothing is said. constraints: options of
-    `pdcl.PrimalDual`, such as {"base": 1, "dual_steps": 60, "guard": 200}. All other arguments are the Trainer's.
+    replay: samples replayed beside a batch of all ranks; as many as it has, if nothing is said. "inside": they take the
+    place of new samples in the batch, as many as their weight says. constraints: options of `pdcl.PrimalDual`, such as
+    {"base": 1, "dual_steps": 60, "guard": 200}. All other arguments are the Trainer's.
     Limits in points are shares of wrong unmasked tokens, others are in loss: the mean over a sample's unmasked tokens.
     Before the first step that loss is compared with the model's own, or with compute_loss_func's, on one batch.
     """
 
     def __init__(
-        self, *args: Any, capabilities: Any, replay: int | None = None, constraints: dict[str, Any] | None = None,
+        self, *args: Any, capabilities: Any, replay: int | str | None = None, constraints: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:  # fmt: skip
         stated = read_capabilities(capabilities)
         super().__init__(*args, **kwargs)
         self._ranks = ranks_of(self)
-        usual = self.args.per_device_train_batch_size * self._ranks.world
-        self._replay_size = usual if replay is None else replay
-        if self._replay_size < 1:
-            raise UsageError(f"replay={replay} must be at least 1: without replay no limit is pursued")
+        self._replay_size = checked_replay(replay, self.args.per_device_train_batch_size, self._ranks.world)
+        if self._replay_size == INSIDE:
+            check_inside(constraints or {}, self.args.per_device_train_batch_size)
         ready = [prepared(each, self) for each in stated]
         self.constraints = Constraints(ready, self.args.seed, constraints or {}, self._ranks)
         rows = Rows([self.get_test_dataloader(each.dataset) for each in ready])
@@ -75,7 +75,7 @@ class Constrained(Base):  # type: ignore[misc]
         return found
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
-        replay = self.constraints.draw(self._replay_size)
+        replay, inputs, num_items_in_batch = self._drawn(inputs, num_items_in_batch)
         self._share = 1.0 if replay is None else replay.share
         try:
             # Gradients are summed over ranks once, after the last pass of a step.
@@ -87,6 +87,20 @@ class Constrained(Base):  # type: ignore[misc]
         self._finite.check(loss, losses, self.accelerator.sync_gradients, self.state.global_step)
         self.constraints.note(loss)
         return loss  # type: ignore[no-any-return]
+
+    def _drawn(self, inputs: Any, items: Any) -> tuple[Replay | None, Any, Any]:
+        """What is replayed in this step; what is left of the batch, and of the labels that its loss is divided by."""
+        if self._replay_size != INSIDE:
+            return self.constraints.draw(int(self._replay_size)), inputs, items
+        size = self.args.per_device_train_batch_size
+        replay = self.constraints.draw_inside(size)
+        if replay is None:
+            return None, inputs, items
+        left = without_last(len(replay.numbers), size, inputs)
+        if items is not None:
+            was, now = (self._get_num_items_in_batch([each], self.args.device) for each in (inputs, left))
+            items = items * now / was
+        return replay, left, items
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any) -> Any:
         found = super().compute_loss(model, inputs, return_outputs=return_outputs, **kwargs)

@@ -95,6 +95,24 @@ class Constraints:
         assert weights is not None
         return Replay(self.core.memory.read("x", mine.slots), weights[1:], float(weights[0]))
 
+    def draw_inside(self, n: int) -> Replay | None:
+        """What takes the place of new samples in a batch of n: nΛ/(1 + Λ) old ones on average, Λ the sum of weights.
+
+        Every sample then weighs the same, old or new, and a step costs what a plain one does. One new sample stays in
+        every batch; where Λ wants more than the others, they weigh more.
+        """
+        norm = self.core.algorithm.norm
+        if not norm:
+            return None
+        share = norm / (1 + norm)
+        chance = float(torch.rand((), dtype=torch.float64, generator=self.core.generator))
+        m = min(int(n * share + chance), n - 1)
+        drawn = self.core.draw(m * self.ranks.world) if m else None
+        if drawn is None:
+            return None
+        mine, old = self._part_of(drawn), share if n * share > n - 1 else m / n
+        return Replay(self.core.memory.read("x", mine.slots), torch.full((m,), old / m), 1 - old)
+
     def _part_of(self, drawn: Drawn) -> Drawn:
         """This rank's part; of fewer samples than ranks all, since gradients are waited for from every rank."""
         if len(drawn.slots) < self.ranks.world:

@@ -9,7 +9,7 @@ model.partial_fit(february, more_labels, task="february")
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -18,12 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pdcl.errors import LearningWarning
 from pdcl.methods.exact import Exact
+from pdcl.streams.encoding import Kind
 
 
 class _ExactEstimator(BaseEstimator):  # type: ignore[misc]
     """What both estimators share. Parameters are options of `exact`; see `pdcl.methods.exact.Exact`."""
 
-    kind = ""
+    kind: ClassVar[Kind]
     _expected: Any = None
 
     def __init__(
@@ -72,7 +73,7 @@ class _ExactEstimator(BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             # That copies of guards are left out is no news to those who fit small arrays again and again.
             warnings.simplefilter("ignore", LearningWarning)
-            self.learner_.learn(X, y, name=task, groups=groups, **({"kind": self.kind} if reset else {}))
+            self.learner_.learn(X, y, name=task, groups=groups, kind=self.kind if reset else None)
         self._note()
         return self
 
@@ -97,7 +98,7 @@ class ExactClassifier(ClassifierMixin, _ExactEstimator):  # type: ignore[misc]
     True
     """
 
-    kind = "classification"
+    kind: ClassVar[Kind] = "classification"
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         X, y = validate_data(self, X, y, reset=reset, dtype=np.float64)
@@ -127,7 +128,7 @@ class ExactClassifier(ClassifierMixin, _ExactEstimator):  # type: ignore[misc]
 class ExactRegressor(RegressorMixin, _ExactEstimator):  # type: ignore[misc]
     """Numbers by a linear head on fixed features, solved in closed form; limits on past tasks are losses."""
 
-    kind = "regression"
+    kind: ClassVar[Kind] = "regression"
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True)

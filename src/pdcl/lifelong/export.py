@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import StateError, UsageError
+from pdcl.given import path_of
 from pdcl.storage.disk import reported, write_whole
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ class Deployed(nn.Module):
         return outputs
 
 
-def export(learner: Learner, path: Path) -> Path:
-    """Write `path` (.onnx or .pt2) and `<path>.labels.json`; refuse a file whose outputs differ from torch's."""
+def export(learner: Learner, path: str | Path) -> Path:
+    """Write the network alone, as `m.onnx` or `m.pt2`, checked against torch, with `m.onnx.labels.json` beside it."""
+    path = path_of(path, "path")
     if learner.spec is None:
         raise UsageError("this learner has learned nothing yet; call learn(x, y) first")
     if path.suffix not in (".onnx", ".pt2"):

@@ -62,7 +62,20 @@ def learn(
     on_violation: str = REPORT,
     collate: Collate | None = None,
 ) -> Entry:
-    """Learn one task; the entry of it in the lineage. If learning fails, the learner is unchanged."""
+    """Learn one task: `learn(x, y, name="2026-12")`. Labels are any integers or strings, new ones included.
+
+    name; tolerance: of this task alone, from now on; test: (x, y) to score afterwards; groups: one per sample;
+    columns: {"plan": [...]}, further facts of every sample; epochs, batch: otherwise by size; grow: widens the
+    network in place of our own rule; kind, transform: of the first task; listener: hears the events. audit: a
+    directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
+    on_violation: what to do where a limit is BROKEN: "report" it, or "rollback", which puts the learner back to
+    what it was.
+    x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
+
+    Where limits are stated, the entry's `promises` (and the learner's) is the table of their verdicts, and
+    broken ones are warned of with `pdcl.LimitBroken`. Without a listener, what else people should know is a
+    `pdcl.LearningWarning`.
+    """
     check_choice(on_violation, learner)
     check_can_learn(learner)
     name = task_name(name, learner)
@@ -176,7 +189,12 @@ def adopt(
     collate: Collate | None = None,
     unseen: bool = False,
 ) -> Entry:
-    """Enter data that the network knows already as a past task: memory and tolerance, no training."""
+    """Enter data that the network knows already as a past task; no weight changes.
+
+    name; tolerance: of this task alone; labels: what the network's outputs mean, in their order; groups; columns;
+    unseen: whether the network was never trained on these samples (no). Only then can they show that a limit is
+    kept: on memorised samples a network makes no errors, however bad it is on others.
+    """
     if isinstance(learner.network, str) and learner.spec is None:
         raise UsageError("adopt needs a network that has learned elsewhere: give the learner a module, not a name")
     name = task_name(name, learner)

@@ -35,9 +35,19 @@ MOST = 2**62
 
 
 def predict(
-    learner: Learner, x: Any, collate: Collate | None, threshold: float | None, otherwise: Any, batch: int | None
+    learner: Learner,
+    x: Any,
+    collate: Collate | None = None,
+    *,
+    threshold: float | None = None,
+    otherwise: Any = None,
+    batch: int | None = None,
 ) -> Any:
-    """The user's own label of every sample; numbers where targets are numbers; a class for each token."""
+    """The label of every sample, as the user writes it; numbers where targets are numbers; a class for each token.
+
+    threshold: the least probability that is an answer; below it a sample gets `otherwise` (None). batch: samples in
+    one forward pass, otherwise 250.
+    """
     spec = prepared(learner)
     _check_threshold(spec.kind, threshold, otherwise)
     scores = _scores(learner, x, collate, batch)
@@ -56,8 +66,13 @@ def predict(
     return _column(answers, spec.labels)
 
 
-def probabilities(learner: Learner, x: Any, collate: Collate | None, batch: int | None) -> npt.NDArray[np.float32]:
-    """softmax of the scores of known labels; of each label its own, σ(score), where a sample may have several."""
+def predict_proba(
+    learner: Learner, x: Any, collate: Collate | None = None, *, batch: int | None = None
+) -> npt.NDArray[np.float32]:
+    """The probability of every known label, samples × `labels`: the softmax of the method's scores.
+
+    For several labels per sample, each label's own probability; for tokens, those of each token.
+    """
     spec = prepared(learner)
     if spec.kind == "regression":
         raise UsageError("regression has no probabilities; predict gives the numbers")
@@ -69,8 +84,10 @@ def probabilities(learner: Learner, x: Any, collate: Collate | None, batch: int 
     return scores[:, : len(spec.labels)].softmax(1).numpy()
 
 
-def evaluate(learner: Learner, x: Any, y: Any, collate: Collate | None, batch: int | None) -> float:
-    """The mean score: accuracy for classes."""
+def evaluate(
+    learner: Learner, x: Any, y: Any = None, collate: Collate | None = None, *, batch: int | None = None
+) -> float:
+    """The mean score on these samples: accuracy, where there are classes."""
     spec = prepared(learner)
     samples = read(x, y, where="x, y", collate=collate)
     if not len(samples):

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def rebase(learner: Learner, task: int | str) -> Entry:
-    """Move the reference of one task; the entry of it in the lineage, with the limit before and after."""
+    """Let a task's limit compare with what the task has now, instead of what it had when it was learned.
+
+    task: its name or number. References never move by themselves, or two points a month become 24 a year.
+    """
     index, name = _found(learner, task)
     result = learner.move_reference(index, name)
     # Audit data compares with a task's reference too: the next update stores what it has then.

@@ -14,12 +14,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Union
 
 import numpy as np
-import torch
 
 from pdcl.limits.stating import BY_NAME, SIGNED, check_unit, checked_bound, checked_number, read_number, write_number
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -125,15 +127,16 @@ class Rise:
 
 
 Tolerance = Fixed | PerTask | Relative | Rise
-Written = float | str | Sequence[float | str] | np.ndarray | torch.Tensor | Tolerance
+# Torch is named and not imported: limits on logs are read without it.
+Written = Union[float, str, Sequence[float | str], np.ndarray, "torch.Tensor", Tolerance]
 
 
 def as_tolerance(value: Written) -> Tolerance:
     """A tolerance from what a user writes: 0.05, "0.05", "5%", "+2pt", "1.1x", "1.1x>=0.02", "5%,10%" or a list."""
     if isinstance(value, Tolerance):
         return value
-    if isinstance(value, (np.ndarray, torch.Tensor)):
-        value = value.tolist()
+    if isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] == "torch":
+        value = value.tolist()  # type: ignore[union-attr]
     if isinstance(value, str):
         return _parse(value)
     if isinstance(value, bytes | bytearray | memoryview):

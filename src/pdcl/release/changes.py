@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pdcl.judging.bounds import Floats
 from pdcl.judging.paired import change_above, change_lower, change_upper
 from pdcl.release.estimates import Estimate, Mean
-from pdcl.streams.samples import Column
+
+if TYPE_CHECKING:
+    from pdcl.streams.samples import Column
 
 # The exact bounds take time in proportion to n.
 MOST_PAIRED = 100_000

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pdcl.lifelong.learner import Learner
-from pdcl.release.leakage import untraceable
-from pdcl.streams.audits import Audit
-from pdcl.streams.samples import Column
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
+    from pdcl.streams.audits import Audit
+    from pdcl.streams.samples import Column
 
 SHOWN = 10
 NAMES = ("unseen", "unclear", "untraceable")
@@ -68,6 +68,9 @@ def coverage(learner: Learner, audit: Audit, truth: Column | None, labels: Seque
     """truth: the class of each audit sample, None where the model tells none apart. labels: names of its outputs."""
     taught = {str(entry["name"]): set(entry.get("classes") or {}) for entry in learner.lineage.tasks}
     seen = set() if truth is None else {labels[c] for c in set(truth.tolist())}
+    # Verdicts on logs name coverage too, without torch.
+    from pdcl.release.leakage import untraceable
+
     missing, unclear = _tasks(taught, audit.columns.get("task"), seen)
     ordered = sorted(set().union(*taught.values()) - seen, key=labels.index) if truth is not None else []
     unseen = [*(f"task {name}" for name in missing), *(f"class {name}" for name in ordered)]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from pdcl.judging import bounds
 from pdcl.judging.bounds import Floats
 
 # A search for a sample size ends here: more would not be collected.
+Column = npt.NDArray[Any]
 MOST = 10**9
 MOST_VALUES = 10**6
 
@@ -150,3 +152,27 @@ def certifiable(units: int, level: float) -> float:
 def wanted(limit: float, level: float) -> int:
     """How many samples without an error certify this limit."""
     return math.ceil(math.log(level) / math.log1p(-limit)) if 0 < limit < 1 else 0
+
+
+def estimate_of(values: Floats, clusters: Column | None, clip: float | None = None) -> Estimate:
+    """0–1 outcomes of independent samples are counted; anything else is a mean of values in [0, 1].
+
+    With clusters (patients, speakers), each counts once, by the mean over its samples. clip: losses count up to here;
+    those that reach it are counted, since no number of samples bounds them. What is no number counts as the clip.
+    """
+    if clip is not None:
+        values = np.where(np.isfinite(values), values, clip)
+        unit, beyond = _each(np.minimum(values, clip) / clip, clusters), int((values >= clip).sum())
+        return Mean(unit, clip, beyond=beyond, raw=float(_each(values, clusters).mean()) if beyond else None)
+    unit = _each(values, clusters)
+    if np.isin(unit, (0.0, 1.0)).all() and (clusters is None or len(unit) == len(values)):
+        return Rate(int(unit.sum()), len(unit))
+    return Mean(unit)
+
+
+def _each(values: Floats, clusters: Column | None) -> Floats:
+    """One value per cluster: the mean over its samples."""
+    if clusters is None:
+        return values
+    _, member = np.unique(clusters, return_inverse=True)
+    return np.asarray(np.bincount(member, values) / np.bincount(member))

@@ -9,43 +9,37 @@ manifest.json                           sha256 of each of these
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
 from dataclasses import fields
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
-from pdcl.errors import PdclError, UsageError
+from pdcl.errors import PdclError
 from pdcl.release.advice import labels_of
 from pdcl.release.covering import Coverage
 from pdcl.release.criteria import Asked
 from pdcl.release.deciding import PASS, UNDECIDED, decide
+from pdcl.release.folder import BadEvidence, check_place, json_bytes, packed, unchanged, write_folder
 from pdcl.release.gate import Case, model_hash
 from pdcl.release.ledger import Ledger, checked
+from pdcl.release.log_evidence import recompute
 from pdcl.release.looks import digest, taken
 from pdcl.release.measuring import Outcomes, membership_by, rows
 from pdcl.release.outcome import BEYOND, ORDERLESS, Verdict
 from pdcl.release.output import as_json, as_junit, as_markdown
-from pdcl.storage.disk import move, read_regular, remove_tree, reported, sync, write
 from pdcl.streams.npz import read_npz
 from pdcl.streams.samples import Column
 
-MANIFEST = "manifest.json"
 # What damaged files make of code that believes them.
 UNFIT = (
     ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, AssertionError, EOFError, OSError,
     RecursionError, BadZipFile, zlib.error, NotImplementedError,
 )  # fmt: skip
 OUTCOMES = tuple(each.name for each in fields(Outcomes))
-
-
-class BadEvidence(PdclError):
-    """Evidence that doesn't support its verdict."""
 
 
 def write_evidence(case: Case, verdict: Verdict, ledger: Ledger, place: str | Path, samples: bool = True) -> Path:
@@ -56,36 +50,14 @@ def write_evidence(case: Case, verdict: Verdict, ledger: Ledger, place: str | Pa
         "verdict.json": as_json(verdict).encode(),
         "verdict.md": as_markdown(verdict).encode(),
         "junit.xml": as_junit(verdict).encode(),
-        "outcomes.npz": _packed(_outcomes(case)),
+        "outcomes.npz": packed(_outcomes(case)),
         "ledger.jsonl": ledger.text().encode(),
-        "lineage.json": _json(case.learner.lineage.as_json()),
+        "lineage.json": json_bytes(case.learner.lineage.as_json()),
     }
     if samples:
         audit = case.audit
-        parts["samples.npz"] = _packed({"x": audit.x.numpy(), "y": audit.y, **audit.columns})
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
-    with reported(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _place_whole(path, {**parts, MANIFEST: _json(hashes)})
-    return path
-
-
-def _place_whole(path: Path, parts: dict[str, bytes]) -> None:
-    """All files at once: a reader sees no evidence, or all of it."""
-    fresh = path.with_name(f".{path.name}.tmp")
-    remove_tree(fresh)
-    fresh.mkdir()
-    for name, content in parts.items():
-        write(fresh / name, content)
-    sync(fresh / name for name in parts)
-    if path.exists():
-        path.rmdir()
-    move(fresh, path)
-
-
-def check_place(path: Path) -> None:
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"evidence {path} is there already; evidence is never overwritten: choose a new directory")
+        parts["samples.npz"] = packed({"x": audit.x.numpy(), "y": audit.y, **audit.columns})
+    return write_folder(path, parts)
 
 
 def verify(place: str | Path, case: Case | None = None) -> dict[str, Any]:
@@ -101,9 +73,15 @@ def verify(place: str | Path, case: Case | None = None) -> dict[str, Any]:
 
 
 def _verified(path: Path, case: Case | None) -> dict[str, Any]:
-    parts = _unchanged(path)
+    parts = unchanged(path)
     verdict: dict[str, Any] = json.loads(parts["verdict.json"])
     held = _unpacked(parts["outcomes.npz"])
+    if "before" in verdict["question"]:
+        if case is not None:
+            raise BadEvidence(f"{path} is on two logs, not on a model: verify it without MODEL")
+        recompute(verdict, held)
+        _compare_ledger(verdict, checked(parts["ledger.jsonl"], f"{path}/ledger.jsonl"))
+        return verdict
     found = Outcomes(*(held.get(name) for name in OUTCOMES))  # type: ignore[arg-type]
     _compare_rows(verdict, found, held)
     _compare_ledger(verdict, checked(parts["ledger.jsonl"], f"{path}/ledger.jsonl"))
@@ -175,30 +153,5 @@ def _outcomes(case: Case) -> dict[str, Column]:
     return {name: values for name, values in held.items() if values is not None}
 
 
-def _unchanged(path: Path) -> dict[str, bytes]:
-    """The files that the manifest lists, each as it was written."""
-    try:
-        hashes = json.loads(read_regular(path / MANIFEST))
-        parts = {name: read_regular(path / name) for name in hashes if "/" not in name and "\\" not in name}
-    except (ValueError, TypeError) as error:
-        raise BadEvidence(f"{path / MANIFEST} is no manifest: {error}") from error
-    for name, content in parts.items():
-        if hashlib.sha256(content).hexdigest() != hashes[name]:
-            raise BadEvidence(f"{path / name} was changed since it was written")
-    if missing := {"verdict.json", "outcomes.npz", "ledger.jsonl"} - parts.keys():
-        raise BadEvidence(f"{path} lacks {', '.join(sorted(missing))}")
-    return parts
-
-
-def _packed(arrays: dict[str, Any]) -> bytes:
-    buffer = BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
 def _unpacked(content: bytes) -> dict[str, Column]:
     return read_npz(content, "outcomes.npz")
-
-
-def _json(content: Any) -> bytes:
-    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()

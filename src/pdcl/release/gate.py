@@ -22,9 +22,10 @@ from pdcl.release.criteria import Asked, criteria_of
 from pdcl.release.deciding import PASS, UNDECIDED, Row, decide
 from pdcl.release.leakage import check_unseen
 from pdcl.release.ledger import Ledger
+from pdcl.release.ledgers import others_of
 from pdcl.release.measuring import Outcomes, membership_by, outcomes, rows, stored_then
 from pdcl.release.outcome import Verdict
-from pdcl.release.remembering import check_ledger, home_of, others_of, remember, sample_of
+from pdcl.release.remembering import check_ledger, home_of, remember, sample_of
 from pdcl.running.load import load
 from pdcl.running.rebuild import recalled
 from pdcl.storage.serialize import pack, tensor_bytes
@@ -68,7 +69,7 @@ def gate(
     network: the module of a saved learner that has its own.
     """
     if evidence is not None:
-        from pdcl.release.evidence import check_place
+        from pdcl.release.folder import check_place
 
         check_place(path_of(evidence, "evidence"))
     if ledger is not None:

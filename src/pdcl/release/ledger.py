@@ -67,10 +67,12 @@ class Ledger:
         confidence: float | None = None,
         sample: Sample = ALL,
         others: Sequence[Taken] = (),
+        stated: Mapping[str, Any] | None = None,
     ) -> Look:
         """Write down a look before it is taken; the first one fixes `looks` (1) and `confidence` (0.95).
 
-        others: looks that other ledgers know of; they count, if they are at the same data.
+        others: looks that other ledgers know of; they count, if they are at the same data. stated: the plan, which the
+        first look writes down, and each later one that finds it changed.
         """
         check_plan(looks, confidence)
         question = _plain(question)
@@ -78,6 +80,8 @@ class Ledger:
             past = self.past(sample, others)
             look = counted(question, sample, past, looks, confidence)
             self._write([*past, Taken(question, look, sample.marks, self.path)])
+            if stated is not None:
+                self._state(_plain(stated))
             return look
 
     def planned(
@@ -126,6 +130,12 @@ class Ledger:
             if each.marks is not None:
                 held[len(entries) + len(lines) - 1] = each.marks
         self._append(entries, *lines)
+
+    def _state(self, stated: dict[str, Any]) -> None:
+        entries = self.entries()
+        known = [entry["content"] for entry in entries if entry["kind"] == "limits"]
+        if known[-1:] != [stated]:
+            self._append(entries, {"kind": "limits", "sha256": digest(stated), "content": stated})
 
     def _line(self, each: Taken, held: dict[int, Marks]) -> dict[str, Any]:
         about = {"looks": each.look.looks, "confidence": each.look.confidence, "question": each.question}

@@ -14,13 +14,13 @@ saw it. Labels and columns don't count: a sample with another label is still the
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
-from pdcl.streams.hashes import sample_hashes
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Marks = npt.NDArray[np.int64]
 KEY = b"pdcl: looks at audit samples"
@@ -29,6 +29,9 @@ BYTES = 6
 
 def marks_of(x: Tensor) -> Marks:
     """A mark per distinct input, sorted."""
+    # Ledgers of logs are read without torch.
+    from pdcl.streams.hashes import sample_hashes
+
     return np.unique(sample_hashes(x, KEY).numpy() & (2 ** (8 * BYTES) - 1))
 
 

@@ -17,7 +17,7 @@ from pdcl.limits.limit import Limit
 from pdcl.release.changes import change_of
 from pdcl.release.criteria import PAIRED, Criterion
 from pdcl.release.deciding import Row
-from pdcl.release.estimates import Estimate, Mean, Rate
+from pdcl.release.estimates import Estimate, Mean, estimate_of
 from pdcl.streams.audits import Audit
 from pdcl.streams.hashes import sample_hashes
 from pdcl.streams.samples import Column
@@ -145,30 +145,6 @@ def _clip(criterion: Criterion, group: str, units: int) -> float | None:
         return criterion.clip
     limit = criterion.of(group)
     return clip_of(Limit(f"{limit:g}", "loss", value=limit), units)
-
-
-def estimate_of(values: Floats, clusters: Column | None, clip: float | None = None) -> Estimate:
-    """0–1 outcomes of independent samples are counted; anything else is a mean of values in [0, 1].
-
-    With clusters (patients, speakers), each counts once, by the mean over its samples. clip: losses count up to here;
-    those that reach it are counted, since no number of samples bounds them. What is no number counts as the clip.
-    """
-    if clip is not None:
-        values = np.where(np.isfinite(values), values, clip)
-        unit, beyond = _each(np.minimum(values, clip) / clip, clusters), int((values >= clip).sum())
-        return Mean(unit, clip, beyond=beyond, raw=float(_each(values, clusters).mean()) if beyond else None)
-    unit = _each(values, clusters)
-    if np.isin(unit, (0.0, 1.0)).all() and (clusters is None or len(unit) == len(values)):
-        return Rate(int(unit.sum()), len(unit))
-    return Mean(unit)
-
-
-def _each(values: Floats, clusters: Column | None) -> Floats:
-    """One value per cluster: the mean over its samples."""
-    if clusters is None:
-        return values
-    _, member = np.unique(clusters, return_inverse=True)
-    return np.asarray(np.bincount(member, values) / np.bincount(member))
 
 
 def _values(found: Outcomes, criterion: Criterion, group: str, labels: Sequence[Any]) -> Floats:

@@ -17,6 +17,8 @@ SCHEMA, ORDERLESS, BEYOND = 3, 2, 3
 CODES = {PASS: 0, FAIL: 1, UNDECIDED: 2}
 CAVEAT = "The optimiser guarantees nothing for a non-convex network; a PASS is right with the stated confidence."
 
+LOGS_CAVEAT = "A verdict is on items like these, and right with the stated confidence; it says nothing of others."
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -28,6 +30,7 @@ class Verdict:
     notes: list[str]
     levers: dict[str, list[str]] = field(default_factory=dict)
     command: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -57,6 +60,10 @@ class Verdict:
         together = "" if look.looks == 1 else f", so that all {look.looks} together keep {_percent(look.confidence)}"
         return f"{planned}, at {_percent(1 - look.level)} confidence{together}"
 
+    @property
+    def caveat(self) -> str:
+        return LOGS_CAVEAT if "before" in self.question else CAVEAT
+
     def as_json(self) -> dict[str, Any]:
         look = self.look
         return {
@@ -68,10 +75,11 @@ class Verdict:
             "rows": [row.as_json() for row in self.rows],
             "levers": self.levers,
             "notes": self.notes,
-            "caveat": CAVEAT,
+            "caveat": self.caveat,
             "question": self.question,
             "command": self.command,
             "versions": versions(),
+            **self.more,
         }
 
 

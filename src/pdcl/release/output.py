@@ -15,7 +15,7 @@ from pdcl.printable import for_json, for_markdown, printable
 from pdcl.release.covering import Coverage
 from pdcl.release.criteria import CRITERIA, PAIRED
 from pdcl.release.deciding import FAIL, PASS, UNDECIDED, Judged
-from pdcl.release.outcome import CAVEAT, Verdict
+from pdcl.release.outcome import Verdict
 from pdcl.screen import Screen
 
 STYLES = {PASS: "bold green", FAIL: "bold red", UNDECIDED: "bold yellow"}
@@ -54,7 +54,7 @@ def remarks(verdict: Verdict) -> list[str]:
         lines.append(f"Losses that reach it: {', '.join(told)}.")
     methods = ", ".join(dict.fromkeys(row.method for row in verdict.rows))
     lines.append(f"Bounds: {methods}; one-sided each, for all rows at once (Bonferroni).")
-    return [*lines, *map(printable, verdict.notes), CAVEAT]
+    return [*lines, *map(printable, verdict.notes), verdict.caveat]
 
 
 def table(verdict: Verdict) -> Table:

@@ -11,8 +11,9 @@ from pdcl.printable import printable
 from pdcl.release.criteria import criteria_of
 from pdcl.release.estimates import certifiable, wanted
 from pdcl.release.ledger import Ledger
+from pdcl.release.ledgers import others_of
 from pdcl.release.looks import level_of
-from pdcl.release.remembering import others_of, sample_of
+from pdcl.release.remembering import sample_of
 from pdcl.streams.audits import Audit, as_audit
 
 

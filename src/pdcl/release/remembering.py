@@ -17,17 +17,18 @@ from typing import Any
 
 import torch
 
-from pdcl.errors import Locked, PdclError, StateError
+from pdcl.errors import PdclError
 from pdcl.lifelong.learner import Learner
 from pdcl.release.ledger import RESTORE, Ledger, checked
-from pdcl.release.looks import LedgerError, Sample, Taken
+from pdcl.release.ledgers import OWN, others_of, tell
+from pdcl.release.looks import LedgerError, Sample
 from pdcl.release.marks import marks_of
 from pdcl.storage.disk import read_regular, write_whole
 from pdcl.storage.vault import MANIFEST, PREVIOUS
-from pdcl.streams.audits import LEDGER, Audit, ledgers_directory
+from pdcl.streams.audits import Audit
 from pdcl.streams.hashes import sample_hashes
 
-LOOKS, OWN = "looks.json", "looks.jsonl"
+LOOKS = "looks.json"
 LARGEST = 2**24
 Trace = dict[str, Any]
 
@@ -48,24 +49,6 @@ def home_of(learner: Learner) -> Path | None:
 
 def sample_of(audit: Audit) -> Sample:
     return Sample(marks_of(audit.x), audit.hash())
-
-
-def others_of(ledger: Ledger, model: Path | None = None) -> tuple[list[Taken], list[str]]:
-    """Looks that other ledgers know of: those beside this one, the user's, the model's; and what can't be read.
-
-    To damage one of them is as good as to delete it, so that it is said and the others count.
-    """
-    beside = sorted(ledger.path.parent.glob(f"*{LEDGER}"))
-    users = sorted(ledgers_directory().glob(f"*/{LEDGER}"))
-    own = [] if model is None else [Ledger(model / OWN, stranger=True)]
-    found, notes = list[Taken](), list[str]()
-    for each in (*map(Ledger, beside), *map(Ledger, users), *own):
-        if each.path.absolute() != ledger.path.absolute():
-            try:
-                found += each.taken()
-            except (LedgerError, StateError) as error:
-                notes.append(f"Looks that only this ledger knows of don't count, as it can't be read: {error}.")
-    return found, notes
 
 
 def check_ledger(
@@ -94,7 +77,7 @@ def check_ledger(
 def remember(model: Path | None, ledger: Ledger, audit: Audit, sample: Sample) -> list[str]:
     """Tell the user's ledgers and the model's directory of the looks at this audit set; who couldn't be told."""
     looks = ledger.past(sample)
-    silent = _tell(Ledger(audit.shelf), ledger, looks)
+    silent = tell(Ledger(audit.shelf), ledger, looks)
     if model is None:
         return silent
     newest = trace(ledger, audit.hash())
@@ -102,17 +85,7 @@ def remember(model: Path | None, ledger: Ledger, audit: Audit, sample: Sample) -
     held = [each for each in _read(model / LOOKS) if any(each.get(name) != newest[name] for name in about)]
     with suppress(OSError):
         write_whole(model / LOOKS, json.dumps([*held, newest], indent=1).encode())
-    return silent + _tell(Ledger(model / OWN), ledger, looks)
-
-
-def _tell(other: Ledger, ledger: Ledger, looks: list[Taken]) -> list[str]:
-    if other.path.absolute() == ledger.path.absolute():
-        return []
-    try:
-        other.learn_of(looks)
-    except (LedgerError, StateError, Locked):
-        return [str(other.path)]
-    return []
+    return silent + tell(Ledger(model / OWN), ledger, looks)
 
 
 def _beside(model: Path | None) -> list[Trace]:

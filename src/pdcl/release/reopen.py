@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.release.criteria import Asked
-from pdcl.release.evidence import BadEvidence
+from pdcl.release.folder import BadEvidence
 from pdcl.release.gate import Case, loaded
 from pdcl.streams.audits import as_audit, read_audit
 

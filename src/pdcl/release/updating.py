@@ -37,15 +37,16 @@ from pdcl.lifelong.violation import breaks
 from pdcl.lifelong.warning import Warnings
 from pdcl.release.criteria import criteria_of
 from pdcl.release.decisions import PROMOTED, Update, broken, decided, gated
-from pdcl.release.evidence import check_place
+from pdcl.release.folder import check_place
 from pdcl.release.gate import gate, model_hash
 from pdcl.release.ledger import Ledger
 from pdcl.release.outcome import Verdict
 from pdcl.release.remembering import trace
 from pdcl.release.workspace import Workspace
 from pdcl.running.load import load
+from pdcl.storage.cache import LEDGER
 from pdcl.storage.disk import read_regular
-from pdcl.streams.audits import LEDGER, SAMPLES, Audit, as_audit
+from pdcl.streams.audits import SAMPLES, Audit, as_audit
 from pdcl.streams.samples import Samples, read
 
 LIMITS = ("max_drop", "max_error", "max_loss", "min_sensitivity", "min_specificity")

@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 
 CACHE_VARIABLE = "PDCL_CACHE"
+LEDGERS_VARIABLE = "PDCL_LEDGERS"
+# What a file of looks is called, wherever it lies.
+LEDGER = "ledger.jsonl"
 
 
 def cache_directory() -> Path:
@@ -15,3 +18,9 @@ def cache_directory() -> Path:
     import pooch
 
     return Path(pooch.os_cache("pdcl"))
+
+
+def ledgers_directory() -> Path:
+    """Where the looks of this user are known, or of a team that shares it: $PDCL_LEDGERS, else in the cache."""
+    chosen = os.environ.get(LEDGERS_VARIABLE)
+    return Path(chosen) if chosen else cache_directory() / "ledgers"

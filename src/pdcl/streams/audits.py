@@ -7,7 +7,6 @@ On disk an audit set is a directory with `samples.npz`: arrays `x` and `y`, and 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pdcl.storage.cache import cache_directory
+from pdcl.storage.cache import LEDGER, ledgers_directory
 from pdcl.streams.checks import BadData
 from pdcl.streams.data import everything
 from pdcl.streams.npz import read_npz
@@ -26,8 +25,6 @@ from pdcl.streams.samples import Column, column, inputs_of, targets_column
 from pdcl.streams.task import Stream
 
 SAMPLES = "samples.npz"
-LEDGER = "ledger.jsonl"
-LEDGERS_VARIABLE = "PDCL_LEDGERS"
 
 
 @dataclass(frozen=True)
@@ -104,12 +101,6 @@ class Audit:
     def shelf(self) -> Path:
         """Where the user's ledgers have that of this audit set, by content."""
         return ledgers_directory() / self.hash()[:32] / LEDGER
-
-
-def ledgers_directory() -> Path:
-    """Where the looks of this user are known, or of a team that shares it: $PDCL_LEDGERS, else in the cache."""
-    chosen = os.environ.get(LEDGERS_VARIABLE)
-    return Path(chosen) if chosen else cache_directory() / "ledgers"
 
 
 def as_audit(given: Any) -> Audit:

@@ -1,0 +1,69 @@
+"""lm-evaluation-harness: `samples_TASK_TIME.jsonl`, of `lm_eval --log_samples`, one line an item and filter."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pdcl.logs.log import Answer, LogError, score_of
+from pdcl.logs.rows import hashed, json_lines
+
+# Where a task has several metrics, the one that says right or wrong.
+USUAL = ("exact_match", "acc")
+NAME = re.compile(r"samples_(.+?)(?:_\d{4}-\d{2}-\d{2}T[\d\-.:]+)?\.jsonl")
+
+
+def is_samples(file: Path) -> bool:
+    return NAME.fullmatch(file.name) is not None
+
+
+def task_of(file: Path) -> str:
+    found = NAME.fullmatch(file.name)
+    assert found is not None
+    return found[1]
+
+
+def answers(file: Path, content: bytes, metric: str | None) -> list[Answer]:
+    """metric: such as exact_match, or exact_match,strict-match with its filter, as the harness writes it."""
+    lines = list(json_lines(content, str(file)))
+    if not lines:
+        raise LogError(f"{file} is empty")
+    name, _, wanted = (metric or "").partition(",")
+    chosen = wanted or _only_filter(file, [row for _, row in lines])
+    return [_answer(file, place, row, name) for place, row in lines if row.get("filter", "none") == chosen]
+
+
+def _only_filter(file: Path, rows: list[dict[str, Any]]) -> str:
+    filters = list(dict.fromkeys(str(row.get("filter", "none")) for row in rows))
+    if len(filters) > 1:
+        named = " or ".join(f"--metric METRIC,{each}" for each in filters)
+        raise LogError(f"{file} has answers of several filters; choose one: {named}")
+    return filters[0]
+
+
+def _answer(file: Path, place: str, row: dict[str, Any], metric: str) -> Answer:
+    if "doc_id" not in row:
+        raise LogError(f"{place} has no doc_id; is it a file of lm-evaluation-harness (--log_samples)?")
+    name = metric or _usual(place, row)
+    if name not in row:
+        raise LogError(f"{place} has no metric {name!r}; there are: {_metrics(row)}")
+    prompt = row.get("prompt_hash") or (hashed(row["arguments"]) if "arguments" in row else None)
+    target = row.get("target_hash", "")
+    asked = None if prompt is None else hashed([prompt, target])
+    return Answer(task_of(file), str(row["doc_id"]), score_of(row[name], place), place, prompt=asked)
+
+
+def _usual(place: str, row: dict[str, Any]) -> str:
+    there = row.get("metrics") or [name for name in USUAL if name in row]
+    if not isinstance(there, list):
+        raise LogError(f"{place}: its list of metrics is none")
+    named = [name for name in USUAL if name in there] or there
+    if len(named) == 1 or named[:2] == list(USUAL):
+        return str(named[0])
+    raise LogError(f"{place} has the metrics {_metrics(row)}; choose one that lies in [0, 1]: --metric NAME")
+
+
+def _metrics(row: dict[str, Any]) -> str:
+    there = row.get("metrics")
+    return ", ".join(map(str, there)) if isinstance(there, list) and there else "none"

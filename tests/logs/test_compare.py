@@ -1,0 +1,165 @@
+"""Two logs against limits: the verdict is that of the exact paired bounds, and what is odd about the logs is named."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pdcl
+from pdcl.errors import UsageError
+from pdcl.judging.paired import change_above, change_upper
+from pdcl.release.looks import LedgerError
+
+
+def write_rows(path: Path, rows: list[dict]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def asked(n: int, error: float = 0.3, seed: int = 0, task: str = "math") -> list[dict]:
+    """n items, right or wrong."""
+    wrong = np.random.default_rng(seed).random(n) < error
+    return [{"id": k, "task": task, "score": int(not w), "prompt": f"question {k}"} for k, w in enumerate(wrong)]
+
+
+def flipped(rows: list[dict], newly_wrong: int, newly_right: int = 0) -> list[dict]:
+    """The same items, with so many that changed."""
+    right = [k for k, row in enumerate(rows) if row["score"] == 1][:newly_wrong]
+    wrong = [k for k, row in enumerate(rows) if row["score"] == 0][:newly_right]
+    return [{**row, "score": 1 - row["score"]} if k in {*right, *wrong} else dict(row) for k, row in enumerate(rows)]
+
+
+@pytest.fixture
+def logs(tmp_path):
+    def write(before, after):
+        return write_rows(tmp_path / "before.jsonl", before), write_rows(tmp_path / "after.jsonl", after)
+
+    return write
+
+
+@pytest.mark.parametrize(("worse", "expected"), [(0, "PASS"), (30, "UNDECIDED"), (90, "FAIL")])
+def test_the_verdict_is_that_of_the_exact_paired_bound(logs, worse, expected):
+    rows = asked(1000)
+    verdict = pdcl.compare(*logs(rows, flipped(rows, worse)), "+3pt")
+    assert verdict.verdict == expected
+    (row,) = verdict.rows
+    assert row.estimate == worse / 1000
+    assert row.upper == pytest.approx(change_upper(worse, 0, 1000, 0.05))
+    assert row.p_below == pytest.approx(change_above(0, worse, 1000, -0.03, 0.05))
+
+
+def test_groups_have_their_own_limits_by_task_and_by_column(logs):
+    math, code = asked(600), asked(600, seed=1, task="code")
+    rows = [{**row, "level": "hard" if k % 2 else "easy"} for k, row in enumerate([*math, *code])]
+    after = [*flipped(rows[:600], 60), *rows[600:]]
+    verdict = pdcl.compare(*logs(rows, after), "math:+2pt, level=easy:+8pt, *:+3pt")
+    found = {row.group: row.verdict for row in verdict.rows}
+    assert (found["math"], found["code"]) == ("FAIL", "PASS")
+    assert "level=easy" in found
+    assert [row.limit for row in verdict.rows] == [0.03, 0.02, 0.08]
+
+
+def test_an_absolute_limit_judges_the_new_log_alone(logs):
+    rows = asked(400, error=0.0)
+    verdict = pdcl.compare(*logs(rows, flipped(rows, 4)), "5%")
+    assert verdict.verdict == "PASS"
+    assert verdict.rows[0].method.startswith("exact binomial")
+
+
+def test_several_answers_count_as_one_item(logs):
+    rows = [{**row, "epoch": e} for row in asked(300) for e in range(4)]
+    after = [{**row, "score": 0} if row["id"] < 60 and row["epoch"] == 1 else row for row in rows]
+    verdict = pdcl.compare(*logs(rows, after), "+20pt")
+    (row,) = verdict.rows
+    assert (row.units, row.samples) == (300, 300)
+    was = {(r["id"], r["epoch"]): r["score"] for r in rows}
+    assert row.estimate == pytest.approx(sum(was[(r["id"], r["epoch"])] - r["score"] for r in after) / 1200)
+
+
+def test_lone_items_and_other_prompts_are_named_and_forbid_a_pass(logs):
+    rows = asked(500)
+    after = [{**row, "prompt": "another"} if row["id"] == 7 else row for row in rows[:-2]]
+    paths = logs(rows, after)
+    verdict = pdcl.compare(*paths, "+5pt", looks=2)
+    assert verdict.verdict == "UNDECIDED"
+    text = " ".join(verdict.notes)
+    assert "2 items only before has (math/498, math/499)" in text
+    assert "1 items have other prompts under one id (math/7)" in text
+    assert pdcl.compare(*paths, "+5pt", unpaired="drop").verdict == "PASS"
+
+
+def test_the_same_question_is_one_look_and_a_further_one_is_refused(logs, tmp_path):
+    rows = asked(500)
+    paths = logs(rows, flipped(rows, 20))
+    first = pdcl.compare(*paths, "+3pt")
+    again = pdcl.compare(*paths, "+3pt")
+    assert (again.look.number, again.look.repeated) == (1, True)
+    assert again.rows == first.rows
+    with pytest.raises(LedgerError, match="planned looks"):
+        pdcl.compare(*paths, "+4pt")
+    # A copy elsewhere is the same data: the user's ledger knows.
+    copies = [
+        write_rows(tmp_path / "copy" / p.name, [json.loads(x) for x in p.read_text().splitlines()]) for p in paths
+    ]
+    with pytest.raises(LedgerError, match="planned looks"):
+        pdcl.compare(*copies, "+4pt")
+
+
+def test_an_undecided_row_leans_and_says_what_would_decide(logs):
+    rows = asked(250)
+    verdict = pdcl.compare(*logs(rows, flipped(rows, 12)), "+3pt")
+    (lines,) = verdict.levers.values()
+    (row,) = verdict.rows
+    assert verdict.verdict == "UNDECIDED"
+    assert lines[0].startswith("probably broken: +4.8 pt where +3 pt is allowed (p = ")
+    assert f"about {row.needed:,} further items" in " ".join(lines)
+
+
+def test_evidence_repeats_the_verdict_and_shows_a_change(logs, tmp_path):
+    from pdcl.release.evidence import verify
+    from pdcl.release.folder import BadEvidence
+
+    rows = asked(500)
+    verdict = pdcl.compare(*logs(rows, flipped(rows, 60)), "+3pt", evidence=tmp_path / "evidence")
+    assert verify(tmp_path / "evidence")["verdict"] == verdict.verdict == "FAIL"
+    held = tmp_path / "evidence" / "release.json"
+    assert json.loads(held.read_text())["decision"] == "FAIL"
+    held.write_text(held.read_text().replace("FAIL", "PASS"))
+    with pytest.raises(BadEvidence, match="was changed"):
+        verify(tmp_path / "evidence")
+
+
+@pytest.mark.parametrize("limits", ["0.05", "1.1x", "maths:+2pt", "new:5%", "+2%", "", "level=hard:+2pt"])
+def test_a_limit_that_says_nothing_here_is_refused_before_a_look(logs, tmp_path, limits):
+    rows = asked(50)
+    with pytest.raises(UsageError) as told:
+        pdcl.compare(*logs(rows, rows), limits)
+    assert "\n" not in str(told.value)
+    assert not list(tmp_path.glob("*ledger.jsonl"))
+
+
+def test_the_command_answers_by_its_exit_code_and_never_imports_torch(logs):
+    rows = asked(600)
+    before, after = logs(rows, flipped(rows, 80))
+    code = (
+        "import sys; from pdcl.cli import main; code = main(sys.argv[1:]); "
+        "assert 'torch' not in sys.modules; raise SystemExit(code)"
+    )
+    words = ["gate", "--before", str(before), "--after", str(after), "--limit", "math:+2pt, *:+3pt"]
+    made = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert made.returncode == 1, made.stderr
+    assert "FAIL: look 1 of 1" in made.stdout
+
+
+def test_the_noise_floor_says_what_is_beyond_it(logs, tmp_path):
+    rows = asked(800)
+    rerun = write_rows(tmp_path / "again.jsonl", flipped(rows, 20, 20))
+    verdict = pdcl.compare(*logs(rows, flipped(rows, 60, 20)), "+10pt", rerun=rerun)
+    floor = verdict.as_json()["noise"]
+    assert (floor["rerun"], floor["after"], floor["beyond"]) == pytest.approx((0.05, 0.1, 0.05))
+    assert 0 < floor["low"] < 0.05 < floor["high"]
+    assert floor["text"] in verdict.notes
