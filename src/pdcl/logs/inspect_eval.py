@@ -16,6 +16,8 @@ from pdcl.logs.rows import hashed
 
 # A sample that unpacks to more than this is no log of a run.
 LARGEST = 2**28
+# How zip files name the compression that Inspect writes; Python reads it from 3.14 on.
+ZSTD = 93
 
 
 def is_log(file: Path) -> bool:
@@ -66,15 +68,36 @@ def _member(archive: zipfile.ZipFile, name: str, file: Path) -> bytes:
     try:
         if archive.getinfo(name).file_size > LARGEST:
             raise LogError(f"{file}, {name} unpacks to more than {LARGEST:,} bytes")
-        return archive.read(name)
-    except NotImplementedError:
-        raise LogError(
-            f"{file}: this Python can't unpack {name}; `inspect log convert --to json` writes a .json"
-        ) from None
+        return _unpacked(archive, name)
+    except (NotImplementedError, ImportError):
+        text = "packed with zstd: pip install zstandard, or `inspect log convert --to json`"
+        raise LogError(f"{file}: {name} is {text}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         if isinstance(error, LogError):
             raise
         raise LogError(f"{file}, {name} is damaged: {short(str(error))}") from None
+
+
+def _unpacked(archive: zipfile.ZipFile, name: str) -> bytes:
+    about = archive.getinfo(name)
+    if about.compress_type != ZSTD:
+        return archive.read(name)
+    import zstandard
+
+    file = archive.fp
+    assert file is not None
+    file.seek(about.header_offset + 26)
+    # After the header of 30 bytes stand the name and an extra field, whose lengths are here.
+    lengths = file.read(4)
+    file.seek(int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little"), io.SEEK_CUR)
+    packed = file.read(about.compress_size)
+    try:
+        content: bytes = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from None
+    if zlib.crc32(content) != about.CRC:
+        raise ValueError("its checksum is another")
+    return content
 
 
 def _parsed(content: bytes, place: str) -> dict[str, Any]:
