@@ -15,6 +15,7 @@ from pdcl.learning.learner import Trainable
 from pdcl.lifelong import save as saving
 from pdcl.lifelong.entry import newest_promises
 from pdcl.lifelong.export import export
+from pdcl.lifelong.forgetting import forget_samples
 from pdcl.lifelong.learn import adopt, learn
 from pdcl.lifelong.lineage import Lineage, check_entries
 from pdcl.lifelong.predict import evaluate, predict, predict_proba
@@ -33,8 +34,11 @@ class Learner(Trainable):
     there are no limits. `lineage` has the whole life.
     """
 
-    # How samples are taken out of a learner that keeps more of them than memory; None: `pdcl.forget` does it.
-    forgets_by: ClassVar[str | None] = None
+    # What `pdcl.forget` can't take training samples out of; {path}: where the model is.
+    keeps_traces: ClassVar[str] = (
+        "the weights of {path}, of its previous state and of exports were trained on them; only a model that is "
+        "trained anew without them never saw them"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +88,17 @@ class Learner(Trainable):
     def move_reference(self, task: int, name: str) -> dict[str, Any]:
         """Store what a task has now as its reference: its limit before and after."""
         raise UsageError(f"rebase({name!r}) has no effect: {type(self).__name__} knows no limits")
+
+    def room_gains(self, task: int, more: float) -> float | None:
+        """What `more` room for a past task's limit wins, measured by solving anew; None for learners that can't."""
+        return None
+
+    def take_out(self, hashes: Tensor, x: Tensor | None, y: Any = None) -> int | None:
+        """Take stored samples out, for `pdcl.forget`: how many there were, None where nothing changed.
+
+        hashes: under the lineage's key. x, y: the samples themselves, where they were given.
+        """
+        return forget_samples(self, hashes)
 
     @property
     def labels(self) -> tuple[Any, ...]:
