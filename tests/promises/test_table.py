@@ -43,7 +43,9 @@ def designed():
 def test_the_table_is_printed_as_designed():
     lines = str(designed()).splitlines()
     assert "\n".join(lines[:5]) == DESIGNED
-    assert lines[5:] == ["→: the interval is that of the change since then, on the same samples."]
+    assert lines[5:] == [
+        "→: the limit is a rise. Its row compares every witness with its own answer when the task was learned."
+    ]
 
 
 def test_rows_are_sorted_by_what_became_of_them():
@@ -64,7 +66,7 @@ def test_json_gives_back_the_same_table():
     ("given", "says"),
     [
         (row(verdict="BROKEN", over=3.2), "BROKEN by 3.2 points"),
-        (row(verdict="BROKEN", over=3.2, taken_by_new=0.05), "BROKEN by 3.2 points; new classes took 5.0"),
+        (row(verdict="BROKEN", over=3.2, taken_by_new=0.05), "BROKEN by 3.2 points (5.0 points of error are old samples called new)"),
         (row(verdict="BROKEN", over=0.02, unit="loss"), "BROKEN by 0.02"),
         (row(verdict="undecided", wants=None), "undecided: 400 witnesses; too near the limit to tell"),
         (row(verdict="undecided", wants=13370), "undecided: 400 witnesses; about 13,000 would decide"),

@@ -69,7 +69,11 @@ class Promises(Sequence[Promise]):
     def notes(self) -> list[str]:
         """What a reader has to know about the numbers."""
         changes = any(row.paired and row.limit is not None for row in self.rows)
-        said = ["→: the interval is that of the change since then, on the same samples."] if changes else []
+        said = (
+            ["→: the limit is a rise. Its row compares every witness with its own answer when the task was learned."]
+            if changes
+            else []
+        )
         return said + _counted(self.rows)
 
     def __str__(self) -> str:
