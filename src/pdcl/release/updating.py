@@ -91,7 +91,8 @@ def update(
     beside the model. Where no limit of the gate is stated, the model's own limits decide, on its witnesses.
     max_drop: the largest rise of an error rate, against the model in use and since each task was learned; the other
     limits, by, groups, confidence, looks, evidence and samples are those of `pdcl.gate`. tolerance, epochs, batch: of
-    `learn`. The same name and data again is recognised, and decided again only with `again`. handed: what `pdcl.load` needs, such as network=.
+    `learn`. The same name and data again is recognised, and decided again only with `again`. handed:
+    what `pdcl.load` needs, such as network=.
     """
     stated = dict(zip(LIMITS, (max_drop, max_error, max_loss, min_sensitivity, min_specificity), strict=True))
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
