@@ -112,6 +112,44 @@ def test_exact_learns_and_reads_the_same_rows(place: Path, tmp_path: Path) -> No
     assert pdcl.load(tmp_path / "model").predict(RAW).tolist() == ["leak", "ok"]
 
 
+@pytest.mark.parametrize("make", [pdcl.PDCL, lambda: pdcl.learner("exact")], ids=["default", "exact"])
+def test_a_csv_file_in_five_lines_and_its_next_month_in_one(make, place, tmp_path, monkeypatch) -> None:
+    """Word for word what the guide tells a newcomer."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "faults.csv", rows_of("2026-11", 300, 1) + rows_of("2026-12", 300, 2))
+    write(tmp_path / "month.csv", rows_of("2027-01", 300, 3))
+    learner = make()
+    for task in pdcl.table("faults.csv", label="kind", task="month", drop=["serial"]):
+        learner.learn(task)
+    learner.save("model")
+    answer = pdcl.load("model").predict([{"pressure": 6.0, "temp": None, "site": "east"}])
+    assert answer[0] in ("ok", "leak", "wear")
+    made = pdcl.update("model", "month.csv")
+    assert made
+    assert "nothing was judged" in made.why
+    again = subprocess.run(
+        [sys.executable, "-m", "pdcl", *["update", "model", "--data", "month.csv"]],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "decided before" in again.stdout
+    assert [entry["name"] for entry in pdcl.load("model").lineage.tasks] == ["2026-11", "2026-12", "2027-01"]
+
+
+def test_without_a_gate_the_limits_of_the_model_decide_and_its_audit_set_grows(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place, tmp_path / "own")
+    before = np.load(tmp_path / "own" / "audit" / "samples.npz")["y"].size
+    made = pdcl.update(tmp_path / "own" / "model", tmp_path / "own" / "january.csv", audit_share=0.2)
+    assert "on its witnesses" in made.why
+    assert np.load(tmp_path / "own" / "audit" / "samples.npz")["y"].size == before + 120
+
+
+def test_a_limit_of_the_gate_without_an_audit_set_is_refused(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "model", tmp_path / "model")
+    with pytest.raises(pdcl.errors.UsageError, match="max_error needs an audit set"):
+        pdcl.update(tmp_path / "model", place / "january.csv", max_error=0.1)
+
+
 def test_numbers_and_categories_are_those_of_scikit_learn() -> None:
     draw = np.random.default_rng(0)
     x = draw.normal(50, 20, 200)
@@ -137,7 +175,7 @@ def test_later_rows_are_read_as_the_first_task_showed() -> None:
     assert "'c' (1 rows)" in notes[0]
     found, notes = reader.encode(read_rows([{"x": 1.0, "wind": 3}]))
     np.testing.assert_allclose(found, [[0, 0, 0]])
-    assert "lacks the columns ['site']" in notes[0]
+    assert "the columns ['site'] are missing" in notes[0]
     assert "['wind']" in notes[1]
     again = TableReader.from_json(json.loads(json.dumps(reader.as_json())))
     assert again == reader

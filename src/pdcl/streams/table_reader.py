@@ -102,7 +102,7 @@ class TableReader:
 def _differences(rows: Rows, lacking: list[str], new: list[str]) -> list[str]:
     notes = []
     if lacking:
-        notes.append(f"{rows.place} lacks the columns {lacking}; every value of them is read as missing")
+        notes.append(f"{rows.place}: the columns {lacking} are missing; all their values count as gaps")
     if new:
         notes.append(f"{rows.place} has the columns {new}, which the first task didn't have; they are not read")
     return notes
