@@ -32,6 +32,27 @@ def explained(kind: type) -> dict[str, str]:
     return found
 
 
+def as_people_write(type_: Any, value: Any) -> dict[str, Any]:
+    """How help shows an option: `FLOAT` in place of `{None}|FLOAT`, and no `(default: None)`."""
+    kinds = [kind for kind in typing.get_args(type_) if kind is not type(None)]
+    open_ended = type(None) in typing.get_args(type_) and len(kinds) == 1
+    names = {int: "INT", float: "FLOAT", str: "TEXT"}
+    shown: dict[str, Any] = {"metavar": names[kinds[0]]} if open_ended and kinds[0] in names else {}
+    return shown | ({"help_behavior_hint": ""} if value is None or value == () else {})
+
+
+def plain(kind: type) -> type:
+    """A dataclass of options whose help is as people write it."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for each in fields(kind):
+        inner = typing.get_type_hints(kind)[each.name]
+        shown = as_people_write(inner, each.default)
+        if shown and "metavar" not in repr(hints[each.name]):
+            hints[each.name] = typing.cast(Any, Annotated)[hints[each.name], tyro.conf.arg(**shown)]
+    kind.__annotations__ = hints
+    return kind
+
+
 def given(argv: list[str]) -> set[str]:
     """Names of the options that stand on the command line."""
     words = [word[2:].split("=")[0].replace("-", "_") for word in argv if word.startswith("--")]
@@ -50,7 +71,7 @@ def parse(kinds: list[type], defaults: dict[str, Any], argv: list[str], prog: st
                 value = defaults.get(each.name, each.default)
                 value = str(value) if each.name in AS_TEXT and value is not None else value
                 type_ = str | None if type_ is str and value is None else type_
-                about_it = tyro.conf.arg(help=helps.get(each.name, ""))
+                about_it = tyro.conf.arg(help=helps.get(each.name, ""), **as_people_write(type_, value))
                 # Annotated of a type that is only known at run time.
                 note: Any = typing.cast(Any, Annotated)[type_, about_it]
                 columns[each.name] = (each.name, note, field(default=value))
