@@ -314,12 +314,15 @@ class PrimalDual:
         own = {"carried": self.carried, "last_duals": self.last_duals, "segment_duals": self.segment_duals}
         segments = {"column_values": self.past.segments.table}
         numbers, registry = progress.numbers(), self.registry.state_dict()
+        # A lever may have moved base weights, which begin anew with each task.
+        lever, base = self.choices.lever, {"base": self.algorithm.constraints.base.clone()} if running else {}
         return {
             "method": {**numbers, **own, **self.tolerances.state_dict(), **registry, **segments},
             "duals": {**self.algorithm.duals.state_dict(), **progress.histories()} if running else {},
             "running": progress.running() if running else {},
             "measure": self.algorithm.survey.state_dict() if running else {},
             "past": dict(self.past.own),
+            **({} if lever is None else {"lever": {"own": lever.state_dict(), **base}}),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -338,10 +341,15 @@ class PrimalDual:
         for name in ("carried", "last_duals", "segment_duals"):
             setattr(self, name, own.get(name, getattr(self, name)))
         self.progress.take_numbers(own)
+        levered = state.get("lever", {})
+        if self.choices.lever is not None and "own" in levered:
+            self.choices.lever.load_state_dict(levered["own"])
         if state["duals"]:
             self.algorithm.duals.load_state_dict(state["duals"])
             self.progress.take(state["duals"], state["running"])
             self.algorithm.survey.load_state_dict(state["measure"])
+            if "base" in levered:
+                self.algorithm.constraints.base.copy_(levered["base"])
             self.algorithm.weigh()
 
     def rebase(self, task: int, forward: Forward) -> ToleranceChange:
