@@ -15,8 +15,8 @@ DESIGNED = """\
 task      limit            then     now (witnesses, 95 %)   verdict
 legacy    +2pt → 12.1 %    10.1 %    9.4 % (7.9 – 11.6)     kept
 2026-10   +2pt →  9.0 %     7.0 %    8.1 % (5.5 – 11.4)     undecided: 140 witnesses; about 520 would decide
-2026-11   +2pt →  6.0 %     4.0 %    9.2 % (6.4 – 12.7)     BROKEN by 3.2 points (2.6 points of error are old samples called new); \
-more memory (…), looser limit (…)
+2026-11   +2pt →  6.0 %     4.0 %    9.2 % (6.4 – 12.7)     BROKEN by 3.2 points (2.6 points of error are \
+old samples called new); more memory (…), looser limit (…)
 2026-12   new              –         7.8 %                  learned"""
 
 
