@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.errors import UsageError
 from pdcl.printable import say
 from pdcl.screen import Screen
@@ -85,7 +86,7 @@ class Gate:
 
 def judge(argv: list[str]) -> int:
     config = (tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff)
-    asked = tyro.cli(Gate, args=argv, prog="pdcl gate", description=ABOUT, config=config)
+    asked = tyro.cli(plain(Gate), args=argv, prog="pdcl gate", description=ABOUT, config=config)
     if asked.verify is not None:
         return _verify(asked)
     if asked.before is not None or asked.after is not None:

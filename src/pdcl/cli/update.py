@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.cli.gate import guarded
 from pdcl.printable import say
 
@@ -86,7 +87,7 @@ def main(argv: list[str]) -> int:
 
 def _updated(argv: list[str]) -> int:
     config = (tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff)
-    asked = tyro.cli(Options, args=argv, prog="pdcl update", description=ABOUT, config=config)
+    asked = tyro.cli(plain(Options), args=argv, prog="pdcl update", description=ABOUT, config=config)
     from pdcl.cli.building import own_network
     from pdcl.cli.gate_command import limits
     from pdcl.release.output import show
