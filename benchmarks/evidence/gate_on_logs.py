@@ -172,10 +172,7 @@ def tables(known: dict[str, Cell]) -> str:
         bad, good = known[f"caught|{changed}|0.05"], known[f"caught|{changed}|0.0"]
         words = [bad["fail"], bad["mean_rule"], bad["unpaired_fail"], good["fail"], good["pass"], good["unpaired_pass"]]
         lines.append(f"| {p(changed)} | {' | '.join(map(p, words))} |")
-    lines += [
-        "",
-        "| items that flip | FAIL of the same model | PASS and FAIL change places | rule of the mean changes its mind |",
-    ]
+    lines += ["", "| items that flip | FAIL of the same model | PASS and FAIL swap | rule of the mean: other verdict |"]
     lines += ["|---|---|---|---|"]
     for changed in (0.05, 0.1, 0.2, 0.4):
         cell = known[f"flips|{changed}"]
