@@ -256,8 +256,8 @@ def margins(limits: Tensor, guards: Guards, wrong: Tensor, then: Tensor | None) 
 def chosen_head(
     weights: Weights, guards: Guards, heads: Sequence[str], rhos: Sequence[float]
 ) -> tuple[Weights, Tensor]:
-    """Head and ρ with the least mean error on guards; of equals the first. Around the middle of `rhos` first, then
-    while it helps."""
+    """Head and ρ with the least mean error on guards; of equals the first. Every second of `rhos`, then the neighbours
+    of the best: an error that is flat on one side would end a search that only goes on while it helps."""
     best: tuple[float, Weights, Tensor] | None = None
     for head in heads:
         known: dict[int, tuple[float, Weights, Tensor]] = {}
@@ -271,13 +271,14 @@ def chosen_head(
                 known[place] = (guards.mean_error(guards.wrong(scores)), tried, W)
             return known[place][0]
 
-        at = len(rhos) // 2
-        look(at)
-        for step in (-1, 1):
-            place = at
-            while 0 <= place + step < len(rhos) and look(place + step) <= min(each[0] for each in known.values()):
-                place += step
-        found = min(known.items(), key=lambda item: (item[1][0], abs(item[0] - at)))[1]
+        middle = len(rhos) // 2
+        for place in range(middle % 2, len(rhos), 2):
+            look(place)
+        best_place = min(known, key=lambda place: (known[place][0], abs(place - middle)))
+        for place in (best_place - 1, best_place + 1):
+            if 0 <= place < len(rhos):
+                look(place)
+        found = min(known.items(), key=lambda item: (item[1][0], abs(item[0] - middle)))[1]
         if best is None or found[0] < best[0]:
             best = found
     assert best is not None

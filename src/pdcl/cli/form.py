@@ -51,7 +51,7 @@ def plain(kind: type[T]) -> type[T]:
         type_, *notes = typing.get_args(hint) if typing.get_origin(hint) is Annotated else (hint,)
         shown = as_people_write(type_, each.default)
         own = [note for note in notes if hasattr(note, "metavar")]
-        stated = {"metavar": own[0].metavar} if own and own[0].metavar else {}
+        stated = {name: value for note in own for name in ("metavar", "aliases") if (value := getattr(note, name))}
         if shown:
             rest = [note for note in notes if note not in own]
             kind.__annotations__[each.name] = Annotated[(type_, *rest, tyro.conf.arg(**shown | stated))]
