@@ -19,7 +19,7 @@ def most_changed(count: int, limit: float, level: float) -> float | None:
     None: it can't pass, even if no answer changes.
 
     >>> f"{most_changed(1319, 0.02, 0.05):.3f} {most_changed(750, 0.02, 0.05 / 12):.3f}"
-    '0.082 0.015'
+    '0.083 0.015'
     """
     if change_upper(0, 0, count, level) > limit:
         return None
