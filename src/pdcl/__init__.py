@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pdcl.streams.catalog import load as stream  # noqa: F401
     from pdcl.streams.catalog import register_stream as register_stream
     from pdcl.streams.class_split import split as split
+    from pdcl.streams.images import images as images
     from pdcl.streams.iterated import Iterated as Iterated
     from pdcl.streams.table import table as table
     from pdcl.streams.task import Stream as Stream
@@ -96,6 +97,7 @@ _HOMES = {
     "run": "running.run",
     "split": "streams.class_split",
     "stream": "streams.catalog:load",
+    "images": "streams.images",
     "table": "streams.table",
     "update": "release.updating",
 }

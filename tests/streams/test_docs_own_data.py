@@ -12,7 +12,7 @@ import pytest
 import pdcl
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
-SECTIONS = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.M)[1:]
+SECTIONS = re.split(r"^##+ ", PAGE.read_text(encoding="utf-8"), flags=re.M)[1:]
 BLOCKS = [
     (section.splitlines()[0], block)
     for section in SECTIONS
