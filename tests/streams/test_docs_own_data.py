@@ -41,7 +41,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_way_takes_under_ten_lines() -> None:
     ways = [(title, block) for title, block in BLOCKS if title != "Then"]
-    assert len(ways) == 10
+    assert len(ways) == 11
     for title, block in ways:
         lines = [line for line in block.splitlines() if line.strip()]
         assert len(lines) < 10, title

@@ -46,7 +46,8 @@ class Table(Sequence[TableTask]):
         return iter(self.tasks)
 
     def __repr__(self) -> str:
-        return f"<Table of {len(self)} tasks: {', '.join(str(task.name) for task in self.tasks)}>"
+        names = ", ".join(str(task.name) for task in self.tasks)
+        return f"<Table of {len(self)} {'task' if len(self) == 1 else 'tasks'}: {names}>"
 
     def stream(self, name: str = "table", **options: Any) -> Stream:
         """The tasks as a stream, read as the first one shows; options are those of `pdcl.from_tasks`."""
@@ -85,7 +86,7 @@ def table(
     >>> import pdcl
     >>> rows = [{"bar": 6.1, "site": "east", "kind": "leak"}, {"bar": None, "site": "west", "kind": "ok"}]
     >>> pdcl.table(rows, label="kind")
-    <Table of 1 tasks: None>
+    <Table of 1 task: None>
     """
     if kind not in ("classification", "regression"):
         raise UsageError(f'kind={short(kind)} must be "classification" or "regression"')
