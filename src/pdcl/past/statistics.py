@@ -19,7 +19,6 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 
-
 # Rows of G that are made at once, so that little of its lower half is.
 STRIP = 512
 
