@@ -89,6 +89,10 @@ class Learner(Trainable):
         """Store what a task has now as its reference: its limit before and after."""
         raise UsageError(f"rebase({name!r}) has no effect: {type(self).__name__} knows no limits")
 
+    def other_limits(self) -> list[dict[str, Any]]:
+        """Errors of all tasks under other limits, for a page's sliders; nothing where that would take training."""
+        return []
+
     def room_gains(self, task: int, more: float) -> float | None:
         """What `more` room for a past task's limit wins, measured by solving anew; None for learners that can't."""
         return None

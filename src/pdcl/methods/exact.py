@@ -40,10 +40,10 @@ from pdcl.methods.exact_limits import (
     settle,
     stated_limits,
     values_then,
-    what_more_room_gains,
 )
 from pdcl.methods.exact_solving import Solved, output_counts, solved
 from pdcl.methods.exact_state import exact_state, take_exact_state
+from pdcl.methods.exact_whatif import sliders, what_more_room_gains
 from pdcl.methods.fixed_features import OnFixedFeatures
 from pdcl.methods.squared_loss import own_objective, squared
 from pdcl.past.bound import parse_bound
@@ -323,6 +323,9 @@ class Exact(OnFixedFeatures):
     def room_gains(self, task: int, more: float) -> float | None:
         """P(ε) − P(ε + more) of a limit in loss, at most λ · more; for one in error, the fall of guards' mean error."""
         return what_more_room_gains(self, task, more)
+
+    def other_limits(self) -> list[dict[str, Any]]:
+        return sliders(self)
 
     # State.
 
