@@ -90,14 +90,16 @@ KINDS = {
         "Where large duals lie",
         "Fig. 5",
         "t-SNE of the network's features of up to 250 stored samples; the larger a marker, the larger the dual of "
-        "its sample beside the largest of its task. At a border: one of the ten nearest stored samples of its task has another class. One run.",
+        "its sample beside the largest of its task. At a border: one of the ten nearest stored samples of its task has "
+        "another class. One run.",
     ),
     "accuracy-memory": Kind("Accuracy against memory", "Fig. 6 top", BARS),
     "forgetting-memory": Kind("Forgetting against memory", "Fig. 6 bottom", BARS),
     "zeta": Kind(
         "ζ(n) = √(ln n / n)",
         "Fig. 7, appendix",
-        "What n samples leave uncertain, drawn as in the paper, times 100 and for n up to 20: it falls from n = e on and is convex where shaded, from 4.7 on. BP has n ≥ 5.",
+        "What n samples leave uncertain, drawn as in the paper, times 100 and for n up to 20: it falls from n = e on "
+        "and is convex where shaded, from 4.7 on. BP has n ≥ 5.",
     ),
 }
 

@@ -15,8 +15,8 @@ from pdcl.records import Row
 from pdcl.records.reading import read_config
 
 Found = Sequence[tuple[Claim, Finding]]
-NOTHING_TO_COMPARE = """The copy of the paper that this rests on has blank figures and prints no table of results. So there is no number to
-reproduce: what can be tested is what its text and captions say."""
+NOTHING_TO_COMPARE = """The copy of the paper that this rests on has blank figures and prints no table of results. So
+there is no number to reproduce: what can be tested is what its text and captions say."""
 
 
 def front(found: Found, printed: Sequence[Row], equal: Sequence[Row], out: Path, how: str) -> str:
@@ -40,11 +40,12 @@ def front(found: Found, printed: Sequence[Row], equal: Sequence[Row], out: Path,
     return "\n\n".join(part.strip() for part in parts if part)
 
 
-READ = """*Points: mean over seeds of the first method minus the second, with the paired 95 % interval; a dash has fewer than three
-seeds. Blue: as printed; orange: what the paper leaves open; green: the preset `equal`. Diamond: mean over the printed
-settings that have all seeds, with its interval over seeds. Bars may leave the panel.*"""
-POOLED = """*Pooled*: for each seed the mean difference over the settings, then Student's 95 % interval over seeds. Settings are taken
-as they are: the interval says nothing of other benchmarks. A setting is one stream at one size of memory."""
+READ = """*Points: mean over seeds of the method after the arrow minus that before it, with the paired 95 % interval;
+a dash has fewer than three seeds. Blue: as printed; orange: what the paper leaves open; green: the preset `equal`.
+Diamond: mean over the printed settings that have all seeds, with its interval over seeds. Bars may leave the panel.*"""
+POOLED = """*Pooled*: for each seed the mean difference over the settings, then Student's 95 % interval over seeds.
+Settings are taken as they are: the interval says nothing of other benchmarks. A setting is one stream at one size of
+memory."""
 
 
 def counted(found: Found) -> str:
@@ -57,13 +58,14 @@ def counted(found: Found) -> str:
     wide = Counter(each.widened(len(tested)).verdict for each in tested)
     return f"""## How many claims held
 
-Of {len(found)} rows, {ours} are questions of our own and {easy} compare with A-GEM, which is at chance with Adam's printed rate, so
-that they can't fail. Of the {len(own)} others **{once[HELD]} held, {once[NOT_HELD]} did not, {once[UNDECIDED]} are undecided**.
+Of {len(found)} rows, {ours} are questions of our own and {easy} compare with A-GEM, which is at chance with Adam's
+printed rate, so that they can't fail. Of the {len(own)} others **{once[HELD]} held, {once[NOT_HELD]} did not,
+{once[UNDECIDED]} are undecided**.
 
 With so many rows some intervals leave 0 out by chance: one in twenty where nothing is there, and half of these on the
 claimed side. Widened so that all rows *together* are wrong in one of twenty studies (Bonferroni), {wide[HELD]} hold,
-{wide[NOT_HELD]} don't and {wide[UNDECIDED]} are undecided. Five seeds are few for that: with five, an interval becomes more than three times
-as long. *Undecided* is no evidence for either side."""
+{wide[NOT_HELD]} don't and {wide[UNDECIDED]} are undecided. Five seeds are few for that: their intervals become
+more than three times as long. *Undecided* is no evidence for either side."""
 
 
 def made_by(*families: Sequence[Row]) -> str:

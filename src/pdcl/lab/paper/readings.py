@@ -52,8 +52,8 @@ READINGS = (
 TEXT = """## Readings that the paper leaves open
 
 Each changes the preset in one place; memory 500. *Over the printed form*: the same method, this reading minus the
-preset's. *Over er*: er with the same rate and epochs. Points of accuracy, paired 95 % interval, seeds; **bold** leaves 0
-out. None of them is a default of pdcl by itself."""
+preset's. *Over er*: er with the same rate and epochs. Points of accuracy, paired 95 % interval, seeds; **bold** leaves
+0 out. These readings are options of the study, and no reason to change a default."""
 
 
 def readings(runs: Runs) -> str:

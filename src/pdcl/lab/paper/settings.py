@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,8 +68,11 @@ EQUAL = tuple(
 )
 
 
-def pooled(first: str, second: str, name: str, settings: tuple[Setting, ...], runs: Runs) -> tuple[Finding, int]:
-    """The mean difference over settings that share most seeds, and their number: seeds vary, settings are given."""
+def pooled(first: str, second: str, name: str, settings: Sequence[Setting], runs: Runs) -> tuple[Finding, int]:
+    """The first minus the second, mean over settings that share most seeds, and their number.
+
+    Seeds vary, settings are given: for each seed the mean over settings, then the interval over seeds.
+    """
     found = [
         {seed: a[seed] - b[seed] for seed in a.keys() & b.keys()}
         for each in settings
@@ -78,6 +81,5 @@ def pooled(first: str, second: str, name: str, settings: tuple[Setting, ...], ru
     most = max(map(len, found), default=0)
     whole = [each for each in found if len(each) == most]
     seeds = set.intersection(*({*each} for each in whole)) if whole else set()
-    sign = 1 if name == "mean_accuracy" else -1
-    means = {seed: sign * sum(each[seed] for each in whole) / len(whole) for seed in seeds}
+    means = {seed: sum(each[seed] for each in whole) / len(whole) for seed in seeds}
     return above(means, 0, "points"), len(whole)
