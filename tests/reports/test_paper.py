@@ -610,6 +610,18 @@ def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_two(study
     assert {json.loads(each[1])["step"] for each in kept if len(each) == 3} == {29}, "the middle of the task"
 
 
+def test_runs_at_other_tolerances_keep_a_dozen_dual_steps_of_every_seed(study, tmp_path) -> None:
+    study("er", 0.8)
+    for path in study("pdcl", 0.83, options={"tolerance": 0.0005}):
+        moved = {"event": "duals_moved", "task": 1, "slacks": [0.1], "tolerances": [0.1], "current": 1.0}
+        steps = [{**moved, "step": k, "duals": [0.1 * k]} for k in range(60)]
+        (path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in steps))
+    write_page([study.directory], tmp_path / "paper.md")
+    unpack(tmp_path / "paper" / "runs.jsonl.gz", tmp_path / "there")
+    kept = [len(path.read_text().splitlines()) for path in (tmp_path / "there").glob("*pdcl*/events.jsonl")]
+    assert kept == [12, 12, 12, 12]
+
+
 @pytest.mark.parametrize(("peak", "verdict"), [(59, HELD), (30, NOT_HELD)])
 def test_a_dual_at_a_tight_tolerance_is_to_grow_to_the_end_of_a_task(study, tmp_path, peak, verdict) -> None:
     says = "λ still grows in the second half of tasks where ε is tight, mnist"

@@ -32,6 +32,7 @@ def front(found: Found, printed: Sequence[Row], equal: Sequence[Row], out: Path,
         POOLED,
         paragraphs(runs, gentle),
         counted(found),
+        CONVEX if (out.parent / f"{out.stem}-convex.md").is_file() else "",
         by_setting(found, runs),
         readings(runs),
         made_by(printed, equal),
@@ -43,6 +44,10 @@ def front(found: Found, printed: Sequence[Row], equal: Sequence[Row], out: Path,
 READ = """*Points: mean over seeds of the method after the arrow minus that before it, with the paired 95 % interval;
 a dash has fewer than three seeds. Blue: as printed; orange: what the paper leaves open; green: the preset `equal`.
 Diamond: mean over the printed settings that have all seeds, with its interval over seeds. Bars may leave the panel.*"""
+CONVEX = """## Where the theory is exact
+
+On convex problems that are solved, with the past whole, duals are prices to eight digits and ε works as the paper says.
+The three steps gain no accuracy there: [the claims on convex problems](paper-convex.md)."""
 POOLED = """*Pooled*: for each seed the mean difference over the settings, then Student's 95 % interval over seeds.
 Settings are taken as they are: the interval says nothing of other benchmarks. A setting is one stream at one size of
 memory."""
