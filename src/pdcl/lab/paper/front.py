@@ -47,7 +47,7 @@ Diamond: mean over the printed settings that have all seeds, with its interval o
 CONVEX = """## Where the theory is exact
 
 On convex problems that are solved, with the past whole, duals are prices to eight digits and ε works as the paper says.
-The three steps gain no accuracy there: [the claims on convex problems](paper-convex.md)."""
+The three steps gain at most a point there, and selection loses: [the claims on convex problems](paper-convex.md)."""
 POOLED = """*Pooled*: for each seed the mean difference over the settings, then Student's 95 % interval over seeds.
 Settings are taken as they are: the interval says nothing of other benchmarks. A setting is one stream at one size of
 memory."""
