@@ -26,8 +26,7 @@ from pdcl.features.catalog import build, chosen, of_module
 from pdcl.features.feature_map import FeatureMap
 from pdcl.features.frozen import Frozen
 from pdcl.features.network import SolvedNetwork
-from pdcl.learning.batches import Batch, batches, seeded
-from pdcl.learning.learner import EVALUATION_BATCH, Step
+from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches, seeded
 from pdcl.learning.report import Report
 from pdcl.learning.stated import in_one_line
 from pdcl.lifelong.backbone import fingerprint
