@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 import pdcl
+from pdcl.algorithm import rules
 from pdcl.errors import Interrupted, Locked, RecordError, RunFinished, StateError, UsageError
 from pdcl.learning.events import Event, Stepped
 from pdcl.records import checkpoint
@@ -173,3 +175,45 @@ def test_how_often_is_read(text: str | int, pace: Pace) -> None:
 def test_how_often_makes_sense_or_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="checkpoint_every"):
         Pace.parse(text)
+
+
+@dataclass
+class Swing(pdcl.Lever):
+    """Moves base weights up and down in turn, further each time."""
+
+    strength: float = 0.05
+
+    def __post_init__(self) -> None:
+        self.pulls = 0
+
+    def pull(self, core: Any, moved: Any) -> None:
+        self.pulls += 1
+        core.algorithm.constraints.base.mul_(1 + self.strength * self.pulls * (-1) ** self.pulls)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"pulls": self.pulls}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.pulls = state["pulls"]
+
+
+@pytest.mark.parametrize("forgets", ["nothing", "its own", "base"])
+def test_a_lever_goes_on_where_it_was_in_mid_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgets: str
+) -> None:
+    monkeypatch.setitem(rules._KNOWN, "lever", {"swing": Swing})
+    options = {"lever": "swing", "tolerance": 0.3, "dual_steps": 6}
+    whole = pdcl.run(STREAM, _learner(**options), out=tmp_path / "whole", **SMALL)
+    assert whole.learner.core.choices.lever.pulls == 12  # type: ignore[union-attr]
+    with pytest.raises(_Enough):
+        pdcl.run(STREAM, _learner(**options), out=tmp_path / "cut", listeners=[_stop_at(2, 3)], **SMALL)
+    (path,) = (tmp_path / "cut").iterdir()
+    if forgets == "its own":
+        monkeypatch.setattr(Swing, "load_state_dict", lambda self, state: None)
+    elif forgets == "base":
+        take = pdcl.PrimalDual.load_state_dict
+        own_alone = lambda self, state: take(self, {**state, "lever": {"own": state["lever"]["own"]}})  # noqa: E731
+        monkeypatch.setattr(pdcl.PrimalDual, "load_state_dict", own_alone)
+    found = pdcl.run(STREAM, _learner(**options), resume=path, **SMALL)
+    equal = same(found.learner.state_dict(), whole.learner.state_dict())  # type: ignore[union-attr]
+    assert equal is (forgets == "nothing")

@@ -14,7 +14,17 @@ from typing import Any
 
 
 class Lever:
-    """`pull` is called after every dual step. core: the `pdcl.PrimalDual`; moved: duals, slacks and limits now."""
+    """`pull` is called after every dual step. core: the `pdcl.PrimalDual`; moved: duals, slacks and limits now.
+
+    A lever that remembers something says so by `state_dict` and `load_state_dict`: it is saved with the learner.
+    """
 
     def pull(self, core: Any, moved: Any) -> None:
         raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers, as tensors and JSON values."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
