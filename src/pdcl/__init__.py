@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pdcl.streams.catalog import register_stream as register_stream
     from pdcl.streams.class_split import split as split
     from pdcl.streams.iterated import Iterated as Iterated
+    from pdcl.streams.table import table as table
     from pdcl.streams.task import Stream as Stream
     from pdcl.streams.task_list import from_tasks as from_tasks
 
@@ -95,6 +96,7 @@ _HOMES = {
     "run": "running.run",
     "split": "streams.class_split",
     "stream": "streams.catalog:load",
+    "table": "streams.table",
     "update": "release.updating",
 }
 

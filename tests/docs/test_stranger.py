@@ -49,6 +49,11 @@ def test_data_limits_and_report_by_the_words_of_the_page(tmp_path):
     said = "".join(run([sys.executable, *line.split()[1:]], tmp_path) for line in learn.splitlines())
     run([sys.executable, "-m", *see.split()], tmp_path)
     check_what_is_left(tmp_path, said)
+    monthly = re.search(r"^    (pdcl update .*)$", PAGE, re.MULTILINE)[1]
+    january = FILES["write_parts.py"].replace("parts.csv", "january.csv").replace("seed(0)", "seed(1)")
+    january = january.replace("for month, names in months.items()", 'for month, names in {"2027-01": kinds}.items()')
+    run([sys.executable, "-c", january], tmp_path)
+    assert "promoted" in run([sys.executable, "-m", *monthly.split()], tmp_path)
 
 
 @pytest.mark.slow

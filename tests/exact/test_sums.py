@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -163,13 +162,3 @@ def test_a_changed_backbone_is_refused(digits: Digits) -> None:
     for act in (lambda: learner.predict(digits[0]), lambda: learner.learn(digits[0], digits[1])):
         with pytest.raises(UsageError, match="features have changed"):
             act()
-
-
-def test_the_command_that_forgets_in_memory_refuses_statistics_and_names_the_way_out(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(200, 5)).astype("float32"), rng.integers(0, 2, 200)
-    learner = pdcl.learner("exact", features="raw", erasable=True)
-    learner.learn(x, y, name="a")
-    learner.save(tmp_path / "model")
-    with pytest.raises(UsageError, match=r"nothing was forgotten.*learner\.forget"):
-        pdcl.forget(tmp_path / "model", samples=x[:10])

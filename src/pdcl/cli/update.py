@@ -17,7 +17,8 @@ from pdcl.printable import say
 ABOUT = """Learn new data, and use the updated model only if it passes the gate: promoted (exit 0), or the old one stays
 (exit 1: a limit is broken; 2: the audit data can't tell).
 
-  pdcl update model/ --data 2026-12.npz --name 2026-12 --audit audit/ --max-drop 0.02 --looks 12
+  pdcl update model/ --data 2026-12.csv                       (the model's own limits decide, on its witnesses)
+  pdcl update model/ --data 2026-12.csv --name 2026-12 --audit audit/ --max-drop 0.02 --looks 12
 
 Made again with the same name and data it gives the same answer; interrupted anywhere, it goes on where it was."""
 
@@ -26,12 +27,13 @@ Made again with the same name and data it gives the same answer; interrupted any
 class Options:
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Where the model is saved."""
-    data: Annotated[Path, tyro.conf.arg(metavar="DIR|FILE.npz")]
-    """The new data: arrays x and y, and one more per column."""
-    name: str
-    """What the new task is called, such as 2026-12."""
-    audit: Annotated[Path, tyro.conf.arg(metavar="DIR")]
-    """The audit set; part of the new data is set aside there before anything is learned."""
+    data: Annotated[Path, tyro.conf.arg(metavar="FILE.csv|FILE.parquet|FILE.npz|DIR")]
+    """The new data: a table, if the model learned from tables; otherwise arrays x and y, and one more per column."""
+    audit: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """The audit set; part of the new data is set aside there before anything is learned. By default the one beside the
+    model that the model filled. Without a limit of the gate (--max-drop …) the model's own limits decide alone."""
+    name: str | None = None
+    """What the new task is called, such as 2026-12; of a table, what its task column says."""
     max_drop: float | None = None
     """Limit on how much an error rate rises, against the model in use and since each task was learned: 0.02."""
     max_error: float | None = None
@@ -65,7 +67,7 @@ class Options:
     evidence: Path | None = None
     """New directory for all that the verdict rests on."""
     samples: bool = True
-    """The evidence holds the audit samples themselves, unless --no-samples."""
+    """Keep the content of audit samples out of the evidence with --no-samples."""
     again: bool = False
     """Decide anew what was refused or rolled back; it takes a look."""
     network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None

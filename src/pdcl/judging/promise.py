@@ -116,9 +116,7 @@ class Promise:
         if self.taken_by_new is None or self.unit != "error":
             return ""
         taken = 100 * self.taken_by_new
-        return (
-            f", of which {taken:.1f} went to new classes" if taken <= self.over else f"; new classes took {taken:.1f}"
-        )
+        return f" ({taken:.1f} points of error are old samples called new)"
 
 
 def _rounded(number: int) -> str:

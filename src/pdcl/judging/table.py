@@ -14,6 +14,8 @@ from pdcl.printable import for_markdown, printable
 # Spaces after each column but the last.
 GAPS = (3, 4, 3, 3)
 NONE = "–"
+# Below a table with rows that compare with `then`.
+RISE = "→: the limit is a rise. Its row compares every witness with its own answer when the task was learned."
 # Of "12.3 %".
 WIDTH = 6
 
@@ -69,7 +71,7 @@ class Promises(Sequence[Promise]):
     def notes(self) -> list[str]:
         """What a reader has to know about the numbers."""
         changes = any(row.paired and row.limit is not None for row in self.rows)
-        said = ["→: the interval is that of the change since then, on the same samples."] if changes else []
+        said = [RISE] if changes else []
         return said + _counted(self.rows)
 
     def __str__(self) -> str:

@@ -106,7 +106,7 @@ class Partitioned(Event):
 
 @dataclass(frozen=True)
 class Infeasible(Event):
-    """λ_k rose while the slack stayed positive: the tolerance was not met, and `reached` is what was."""
+    """The tolerance was not met, and `reached` is what was. solved: λ is that of a solver; otherwise it was rising."""
 
     task: int
     constrained: int
@@ -114,6 +114,7 @@ class Infeasible(Event):
     slack: float
     tolerance: float
     reached: float
+    solved: bool = False
 
     def sentence(self, task: str, unit: str) -> str:
         """For people. task: what the constrained one is called; unit: of its limit, "error" or "loss".
@@ -122,7 +123,8 @@ class Infeasible(Event):
         'tolerance 11.0 % of legacy not met: 15.0 %, λ 3.20 rising'
         """
         asked, reached = (in_unit(value, unit) for value in (self.tolerance, self.reached))
-        return f"tolerance {asked} of {task} not met: {reached}, λ {self.dual:.2f} rising"
+        said = f"tolerance {asked} of {task} not met: {reached}"
+        return f"{said}; nothing that was tried keeps it" if self.solved else f"{said}, λ {self.dual:.2f} rising"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ class Report:
 
     duals: λ_k of every past task at the end of the newest, then its artificial one. tolerances, units: of every task so
     far. no_price: why duals are weights and no prices, where they aren't. decay: κ. prices_drift: drift is constrained.
-    segments: λ of each segment with a limit, at the end of the newest task.
+    segments: λ of each segment with a limit, at the end of the newest task. solved: duals come from a
+    solver, and have settled.
     """
 
     has_tolerances: bool = False
@@ -34,3 +35,4 @@ class Report:
     decay: float = 0.0
     prices_drift: bool = False
     segments: dict[str, float] = field(default_factory=dict)
+    solved: bool = False

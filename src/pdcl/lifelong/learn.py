@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from pdcl.lifelong.entry import ADOPTED, LEARNED, Entry
 from pdcl.lifelong.growth import Grow
 from pdcl.lifelong.new_task import check_labels, kind_of, new_task, prepare_for, prepared, unknown_labels
 from pdcl.lifelong.owners import note_owners
+from pdcl.lifelong.showing import shown
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.lifelong.violation import REPORT, ROLLBACK, breaks, check_choice, rolled_back
 from pdcl.lifelong.warning import Warnings, warn_of_broken
@@ -70,7 +72,8 @@ def learn(
     directory to set `audit_share` (0.1) of the task aside in, at most `audit_budget` samples in all, for the gate.
     on_violation: what to do where a limit is BROKEN: "report" it, or "rollback", which puts the learner back to
     what it was.
-    x may be a dict or tuple of arrays, or a list of sequences; collate: makes batches of a Dataset's inputs.
+    x may be a task of `pdcl.table`, a dict or tuple of arrays, or a list of sequences; collate: makes batches of a
+    Dataset's inputs.
 
     Where limits are stated, the entry's `promises` (and the learner's) is the table of their verdicts, and
     broken ones are warned of with `pdcl.LimitBroken`. Without a listener, what else people should know is a
@@ -102,7 +105,7 @@ def learn(
         learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
         learner.learned_before = known_before(learner, raw, classes)
-        result = _trained(learner, task, schedule, test is not None, told.on_event)
+        result = _trained(learner, task, schedule, test is not None, told)
         result["audit"] = None if aside is None else asdict(aside.about)
         if on_violation == ROLLBACK and breaks(learner.promises):
             return rolled_back(learner, before, task, result)
@@ -133,12 +136,14 @@ def _stated_schedule(learner: Learner, epochs: int | None, batch: int | None) ->
     return {**dict.fromkeys((name for name in stated if name in learner.unused), 1), **found}
 
 
-def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, listener: Listener) -> dict[str, Any]:
+def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, told: Warnings) -> dict[str, Any]:
     heard: list[Infeasible] = []
     assert learner.spec is not None
     stream = Stream("life", [task] if tested else [], learner.spec)
+    drawn = shown(learner, schedule.epochs, told.on_event) if told.speaks else nullcontext(told.on_event)
     try:
-        history = Loop(learner, stream, schedule, _hearing(heard, listener)).learn(task)
+        with drawn as hear:
+            history = Loop(learner, stream, schedule, _hearing(heard, hear)).learn(task)
     finally:
         learner.emit, learner.learned_before = ignore, None
     return _result(learner, task.index, history.class_il[-1], heard)

@@ -18,24 +18,27 @@ from torch import Tensor, nn
 
 from pdcl.errors import Diverged, UsageError
 from pdcl.judging.table import Promises
-from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, seeded
-from pdcl.learning.data_parallel import Averaged, check_ranks, own_generator
+from pdcl.learning.batches import Batch, Step, seeded
+from pdcl.learning.data_parallel import Averaged, check_ranks
 from pdcl.learning.events import Listener, ignore
+from pdcl.learning.forward import evaluated, logits, outputs, penultimate
 from pdcl.learning.optimizers import MakeOptimizer, MakeScheduler, make_optimizer, restart_rates
 from pdcl.learning.options import check_options, told
-from pdcl.learning.placement import Finiteness, autocast, device_of
+from pdcl.learning.placement import Finiteness, device_of
 from pdcl.learning.report import Report
 from pdcl.learning.state import state_of, take_state
 from pdcl.learning.stated import check_enough
 from pdcl.learning.updates import Updater, Updates, rate_of
 from pdcl.learning.weighting import weigh_classes
 from pdcl.lifelong.export import export
+from pdcl.lifelong.forgetting import forget_samples
 from pdcl.lifelong.learn import adopt, learn
 from pdcl.lifelong.lineage import Lineage
 from pdcl.lifelong.predict import evaluate, predict, predict_proba
 from pdcl.lifelong.rebase import rebase
+from pdcl.lifelong.rows import takes_tables
 from pdcl.lifelong.save import save_to
-from pdcl.networks import eval_mode, features_of, has_batch_statistics
+from pdcl.networks import has_batch_statistics
 from pdcl.networks.heads import keep_frozen_statistics
 from pdcl.networks.named import network_for
 from pdcl.networks.soundness import check_learns
@@ -44,9 +47,10 @@ from pdcl.past.repeats import Earlier
 from pdcl.past.store import Memory
 from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
+from pdcl.streams.table_reader import TableReader
 from pdcl.streams.task import Spec, Task
 from pdcl.streams.transform import Transform
-from pdcl.trees import Tree, call, joined, length, logits_of, split, to
+from pdcl.trees import Tree
 
 NO_LIMITS: Any = None
 
@@ -105,12 +109,15 @@ class Learner(ABC):
     unused: ClassVar[tuple[str, ...]] = ()
     # Whether `step` computes its rank's part alone. A subclass with another step must say so for itself.
     data_parallel: ClassVar[bool] = False
-    # How samples are taken out of a learner that keeps more of them than memory; None: `pdcl.forget` does it.
-    forgets_by: ClassVar[str | None] = None
+    # What `pdcl.forget` can't take training samples out of; {path}: where the model is.
+    keeps_traces: ClassVar[str] = (
+        "the weights of {path}, of its previous state and of exports were trained on them; only a model that is "
+        "trained anew without them never saw them"
+    )
 
     # What users call: each is a function in a file of its own, and its signature is the method's.
-    learn = learn
-    adopt = adopt
+    learn = takes_tables(learn)
+    adopt = takes_tables(adopt)
     rebase = rebase
     predict = predict
     predict_proba = predict_proba
@@ -145,6 +152,8 @@ class Learner(ABC):
         self.home: Path | None = None
         # How raw inputs are read before a backbone sees them.
         self.reading = Transform()
+        # How rows of a table are read; None: the first task were arrays.
+        self.table: TableReader | None = None
         self.backbone_hash: str | None = None
         # An option of the saved state that this version has no more: the learner predicts, and can't learn on.
         self.learned_with: str | None = None
@@ -233,6 +242,17 @@ class Learner(ABC):
         """Store what a task has now as its reference: its limit before and after."""
         raise UsageError(f"rebase({name!r}) has no effect: {type(self).__name__} knows no limits")
 
+    def room_gains(self, task: int, more: float) -> float | None:
+        """What `more` room for a past task's limit wins, measured by solving anew; None for learners that can't."""
+        return None
+
+    def take_out(self, hashes: Tensor, x: Tensor | None, y: Any = None) -> int | None:
+        """Take stored samples out, for `pdcl.forget`: how many there were, None where nothing changed.
+
+        hashes: under the lineage's key. x, y: the samples themselves, where they were given.
+        """
+        return forget_samples(self, hashes)
+
     @property
     def labels(self) -> tuple[Any, ...]:
         """The labels known so far, in the order of `predict_proba`'s columns."""
@@ -280,36 +300,16 @@ class Learner(ABC):
         """The weights of a mean over `total` samples of all ranks, these among them."""
         return None if self.peers.alone else torch.full_like(losses, self.peers.world / total)
 
-    # Forward and backward.
+    # Forward and backward; see `forward.py` for how raw inputs are read.
 
-    def outputs(self, raw: Tree, augment: bool = True) -> Tensor:
-        """Network outputs for raw inputs: a tensor is normalised, and augmented while training; trees are as they are.
-
-        A dict is handed over as keywords, a tuple as arguments. Of what comes back the logits are taken.
-        """
-        assert self.spec is not None
-        training = self.model.training
-        model, generator = self.model, self.generator if augment and training else None
-        if not self.peers.alone:
-            # A rank may have no sample in a step, yet others wait for its gradients; few networks take an empty batch.
-            if not length(raw):
-                return self.outputs(to(self.spec.blank(1), self.place), augment)[:0]
-            generator = None if generator is None else own_generator(self)
-            model = self.averaged.network(model) if training and torch.is_grad_enabled() else model
-        with autocast(self.place, self.precision):
-            out = model(self.spec.transform(raw, generator)) if isinstance(raw, Tensor) else call(model, raw)
-        out = out if isinstance(out, Tensor) else logits_of(out)
-        return out if out.dtype == torch.float64 else out.float()
+    outputs = outputs
+    penultimate = penultimate
+    evaluated = evaluated
+    logits = logits
 
     def scores(self, raw: Tree) -> Tensor:
         """What evaluation and `predict` look at, n × outputs."""
         return self.outputs(raw, augment=False)
-
-    def penultimate(self, raw: Tree) -> Tensor:
-        """What the last layer sees, n × d."""
-        assert self.spec is not None
-        x = self.spec.transform(raw) if isinstance(raw, Tensor) else raw
-        return logits_of(call(features_of(self.model) or self.model, x))
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """One loss per sample."""
@@ -333,15 +333,3 @@ class Learner(ABC):
         for name, value in self.model.state_dict().items():
             if value.is_floating_point() and not bool(value.isfinite().all()):
                 raise Diverged(f"{name} is no longer finite ({rate_of(self.optimiser)}); lower lr")
-
-    @torch.no_grad()
-    def evaluated(self, x: Tree, size: int = EVALUATION_BATCH) -> Tensor:
-        """Scores of many raw inputs in eval mode, in pieces of `size`."""
-        with eval_mode(self.model):
-            return joined([self.scores(to(part, self.place)) for part in split(x, size)])
-
-    @torch.no_grad()
-    def logits(self, x: Tree) -> Tensor:
-        """Outputs of the network in eval mode, whatever the method's scores are."""
-        with eval_mode(self.model):
-            return joined([self.outputs(to(part, self.place), augment=False) for part in split(x, EVALUATION_BATCH)])

@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
 from pdcl.learning.batches import EVALUATION_BATCH
+from pdcl.lifelong import rows
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.new_task import encoded, held_to_spec, prepared
@@ -24,6 +25,7 @@ from pdcl.streams.inputs import refuse_containers, tree_of
 from pdcl.streams.mapped import mapped_rows
 from pdcl.streams.readers import fetched
 from pdcl.streams.samples import read
+from pdcl.streams.table import TableTask
 from pdcl.trees import Tree, conformed, length
 
 if TYPE_CHECKING:
@@ -89,7 +91,9 @@ def evaluate(
 ) -> float:
     """The mean score on these samples: accuracy, where there are classes."""
     spec = prepared(learner)
-    samples = read(x, y, where="x, y", collate=collate)
+    if isinstance(x, TableTask) and y is None:
+        y = rows.labels_of(learner, x)
+    samples = read(rows.inputs_of(learner, x), y, where="x, y", collate=collate)
     if not len(samples):
         raise UsageError("there is nothing to evaluate: x and y hold no samples")
     targets = encoded(samples.targets, spec)
@@ -127,6 +131,7 @@ def _class_axis(scores: Tensor) -> int:
 
 def _scores(learner: Learner, x: Any, collate: Collate | None, batch: int | None) -> Tensor:
     """Scores of whatever a user hands over, on the CPU; a Dataset is read in pieces."""
+    x = rows.inputs_of(learner, x)
     refuse_containers(x, "x")
     if is_arrow(x):
         x = inputs_alone(x)

@@ -117,6 +117,7 @@ def _state(learner: Learner, frozen: bool) -> dict[str, Any]:
             "reading": transform_as_json(learner.reading),
             "frozen": [name for name, p in learner.model.named_parameters() if not p.requires_grad],
             "backbone": learner.backbone_hash,
+            **({} if learner.table is None else {"table": learner.table.as_json()}),
             **({"left_out": tensors_hash(left_out)} if left_out else {}),
         },
         "learner": state,

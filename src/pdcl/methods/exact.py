@@ -38,7 +38,15 @@ from pdcl.limits.tolerances import Tolerances
 from pdcl.methods import exact_editing as editing
 from pdcl.methods.exact_bound import check_bound, stay_within
 from pdcl.methods.exact_holding import draw_aside, store_aside
-from pdcl.methods.exact_limits import described, known_past, refer, settle, stated_limits, values_then
+from pdcl.methods.exact_limits import (
+    described,
+    known_past,
+    refer,
+    settle,
+    stated_limits,
+    values_then,
+    what_more_room_gains,
+)
 from pdcl.methods.exact_solving import Solved, output_counts, solved
 from pdcl.methods.exact_state import exact_state, take_exact_state
 from pdcl.methods.squared_loss import own_objective, squared
@@ -68,7 +76,8 @@ class Exact(Learner):
         a module that stays as it is, or the fitted features of another learner
     memory: the most bytes that statistics, guards and witnesses take (2MB); nothing: as many as they need
     tolerance: limits of past tasks, as in pdcl
-    guard: samples a task holds back to choose the head by, and to steer limits in error rate (300, at most a tenth)
+    guard: samples a task holds back to choose the head by, and to steer limits in error rate (300, at
+        most a tenth of the task; where limits are stated, 100 even if they are a quarter)
     witness: the same, by which limits are judged (400 where a limit is stated, at most a tenth)
     head: ridge or lda; nothing: chosen on guards
     rho: ρ, relative to the mean square of a feature; nothing: chosen on guards
@@ -85,8 +94,8 @@ class Exact(Learner):
     erasable: bool = False
 
     data_parallel: ClassVar[bool] = True
-    forgets_by: ClassVar[str | None] = (
-        "its statistics and guards hold samples too: load it, call learner.forget(x, y), save it (with erasable=True)"
+    keeps_traces: ClassVar[str] = (
+        "the scale of {path}'s features, ρ and λ, which were found with them; and exports that were made before"
     )
     not_from_presets: ClassVar[tuple[str, ...]] = ("memory", "tolerance", "guard", "witness")
     unused: ClassVar[tuple[str, ...]] = (
@@ -372,6 +381,13 @@ class Exact(Learner):
             count = editing.forget(self, x, y)
             before.settle()
         return count
+
+    def take_out(self, hashes: Tensor, x: Tensor | None, y: Any = None) -> int | None:
+        return editing.take_out(self, x, y)
+
+    def room_gains(self, task: int, more: float) -> float | None:
+        """P(ε) − P(ε + more) of a limit in loss, at most λ · more; for one in error, the fall of guards' mean error."""
+        return what_more_room_gains(self, task, more)
 
     # State.
 

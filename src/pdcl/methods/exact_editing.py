@@ -19,7 +19,7 @@ from pdcl.lifelong.new_task import encoded, held_to_spec, prepared
 from pdcl.methods.exact_bound import stay_within
 from pdcl.methods.exact_limits import known_past, stated_limits, values_then
 from pdcl.methods.exact_solving import solved
-from pdcl.past.repeats import row_hashes
+from pdcl.past.repeats import row_hashes_at
 from pdcl.past.statistics import Moments, Running, added, without_empty
 from pdcl.streams.data import Data
 from pdcl.streams.hashes import data_hashes
@@ -40,39 +40,71 @@ def resolve(learner: Exact) -> None:
 
 def forget(learner: Exact, x: Any, y: Any) -> int:
     """Take these samples out of all statistics, guards and witnesses; how many there were."""
-    if not learner.erasable:
-        raise UsageError(
-            "forget is exact for learners made with erasable=True, which keep statistics in float64 and know their "
-            "samples by hash; this one doesn't"
-        )
-    spec = prepared(learner)
-    samples = read(x, y, where="x, y")
-    unknown = [label for label in samples.targets.tolist() if spec.labels and label not in spec.labels]
-    if spec.kind == "classification" and unknown:
-        raise UsageError(f"y holds {unknown[0]!r}, a label that was never learned; nothing was erased")
-    raw = held_to_spec(learner, samples.data(encoded(samples.targets, spec)))
-    data = features_of(learner, raw)
-    hashes = row_hashes(data)
-    assert hashes is not None
-    held = torch.isin(hashes, learner.ever_held)
-    where = {task: torch.isin(hashes, known) for task, known in learner.trained_hashes.items()}
-    known = torch.stack([held, *where.values()]).any(0)
+    check_erasable(learner)
+    raw = given_data(learner, x, y)
+    known = is_known(learner, raw)
     if not bool(known.all()):
         row = int((~known).nonzero()[0])
         raise UsageError(f"row {row} of x, y was never learned here, so it can't be erased; nothing was erased")
-    for task, mask in where.items():
-        _take_out(learner, task, data, hashes, mask.nonzero().flatten())
-    _release(learner, hashes[held])
-    lineage = learner.lineage.settle()
-    gone = data_hashes(raw, lineage.key)
-    # Their hashes stay: features, ρ and λ were found with them, so they are no audit data.
-    forget_samples(learner, gone)
-    lineage.note_change(learner.tasks_learned - 1, "", {"forgotten": len(hashes)}, FORGOTTEN)
+    erase(learner, raw)
+    note = {"forgotten": len(raw)}
+    learner.lineage.note_change(learner.tasks_learned - 1, "", note, FORGOTTEN)
+    return len(raw)
+
+
+def take_out(learner: Exact, x: Tensor | None, y: Any) -> int | None:
+    """The same of those samples that were learned here, for `pdcl.forget`. Without y every label is tried."""
+    check_erasable(learner)
+    if x is None:
+        raise UsageError("statistics don't know whose samples they hold; give the samples themselves")
+    spec = prepared(learner)
+    if y is None and spec.kind != "classification":
+        raise UsageError(f"samples={tuple(x.shape)} have no targets, and exact subtracts both; give (x, y)")
+    labels = spec.labels or range(spec.outputs)
+    given = [given_data(learner, x, y)] if y is not None else [given_data(learner, x, [k] * len(x)) for k in labels]
+    found = [raw.subset(is_known(learner, raw).nonzero().flatten()) for raw in given]
+    found = [each for each in found if len(each)]
+    for each in found:
+        erase(learner, each)
+    return sum(len(each) for each in found) or None
+
+
+def check_erasable(learner: Exact) -> None:
+    if not learner.erasable:
+        raise UsageError(
+            "nothing was forgotten: samples are taken out exactly of learners made with erasable=True, which keep "
+            "statistics in float64 and know their samples by hash; this one doesn't"
+        )
+
+
+def given_data(learner: Exact, x: Any, y: Any) -> Data:
+    """x, y as the learner reads them."""
+    spec, samples = prepared(learner), read(x, y, where="x, y")
+    unknown = [label for label in samples.targets.tolist() if spec.labels and label not in spec.labels]
+    if spec.kind == "classification" and unknown:
+        raise UsageError(f"y holds {unknown[0]!r}, a label that was never learned; nothing was erased")
+    return held_to_spec(learner, samples.data(encoded(samples.targets, spec)))
+
+
+def is_known(learner: Exact, raw: Data) -> Tensor:
+    """Which of these samples were learned or held back here, [n]."""
+    known = torch.cat([learner.ever_held, *learner.trained_hashes.values()])
+    return torch.isin(row_hashes_at(features_of(learner, raw), torch.arange(len(raw))), known)
+
+
+def erase(learner: Exact, raw: Data) -> None:
+    """Take known samples out, and solve anew."""
+    data = features_of(learner, raw)
+    hashes = row_hashes_at(data, torch.arange(len(data)))
+    for task, there in learner.trained_hashes.items():
+        _subtract(learner, task, data, hashes, torch.isin(hashes, there).nonzero().flatten())
+    _release(learner, hashes[torch.isin(hashes, learner.ever_held)])
+    # Their hashes stay in the lineage: features, ρ and λ were found with them, so they are no audit data.
+    forget_samples(learner, data_hashes(raw, learner.lineage.settle().key))
     resolve(learner)
-    return len(hashes)
 
 
-def _take_out(learner: Exact, task: int, data: Data, hashes: Tensor, rows: Tensor) -> None:
+def _subtract(learner: Exact, task: int, data: Data, hashes: Tensor, rows: Tensor) -> None:
     """Subtract each of these samples as often as the task had it."""
     if not len(rows):
         return

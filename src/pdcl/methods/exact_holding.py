@@ -33,7 +33,10 @@ def draw_aside(learner: Exact, task: Task) -> HeldBack:
         raise UsageError(
             f"all {len(data)} samples of the task are copies of guards or witnesses; there is nothing new to learn"
         )
-    for each in (cut_short(learner.guard, learner.witness, found, len(data)), left_out(found, len(data))):
+    for each in (
+        cut_short(learner.guard, learner.witness, found, len(data), "a tenth (guards: a quarter)"),
+        left_out(found, len(data)),
+    ):
         if each is not None:
             learner.emit(Warned(task.index, each))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,7 +15,7 @@ from pdcl.judging.witnesses import Newest, after_task
 from pdcl.learning.events import DualsMoved, Infeasible, PromisesJudged, ToleranceSet, Warned
 from pdcl.learning.report import Report, Trace
 from pdcl.limits.tolerance import Relative, Rise, Tolerance
-from pdcl.methods.exact_solving import Missed, Past, Stated
+from pdcl.methods.exact_solving import Missed, Past, Stated, objective, past_scores, solved
 from pdcl.past.held_back import GUARD
 from pdcl.past.quadratics import exact_loss
 from pdcl.past.refill import Source
@@ -152,21 +153,48 @@ def _tell(learner: Exact, index: int) -> None:
     if learner.tolerances.stated_any and index:
         duals = [learner.duals.get(k, 0.0) for k in range(index)]
         limits = learner.tolerances.now(index)
-        missed = {each.stated.number: each.reached - each.stated.limit for each in solution.missed}
-        slacks = [missed.get(k, 0.0) for k in range(index)]
-        learner.emit(DualsMoved(index, 1, duals, slacks, limits, 0.0))
+        learner.emit(DualsMoved(index, 1, duals, _slacks(learner), limits, 0.0))
     for each in solution.missed:
         learner.emit(_event(index, each))
         if each.why != "out of reach on its guards":
             learner.emit(Warned(index, f"the limit of {each.stated.name} was dropped: {each.why}"))
 
 
+def _slacks(learner: Exact) -> list[float]:
+    """By how much each past task is over its limit, 0 where it isn't."""
+    missed = () if learner.solution is None else learner.solution.missed
+    over = {each.stated.number: each.reached - each.stated.limit for each in missed}
+    return [over.get(k, 0.0) for k in range(max(0, len(learner.tolerances) - 1))]
+
+
 def _event(index: int, each: Missed) -> Infeasible | Warned:
     stated = each.stated
     if stated.number < index:
-        return Infeasible(index, stated.number, each.dual, each.reached - stated.limit, stated.limit, each.reached)
-    text = f"{stated.name} is out of reach: {each.reached:.3g} where its limit is {stated.limit:.3g}"
-    return Warned(index, f"{text}, with a dual of {each.dual:.3g}")
+        return Infeasible(
+            index, stated.number, each.dual, each.reached - stated.limit, stated.limit, each.reached, True
+        )
+    return Warned(index, f"{stated.name} is out of reach: {each.reached:.3g} where its limit is {stated.limit:.3g}")
+
+
+def what_more_room_gains(learner: Exact, task: int, more: float) -> float | None:
+    """Solve with one limit as it is and loosened, at the same head and ρ."""
+    solution, newest = learner.solution, len(learner.tolerances) - 1
+    limit = learner.tolerances.of(task)
+    if solution is None or limit is None or task >= newest:
+        return None
+    past = replace(known_past(learner), head=solution.head, rho=solution.rho)
+    limits = stated_limits(learner, newest)
+    looser = [replace(each, limit=each.limit + more) if each.number == task else each for each in limits]
+    if limit.unit == "error" and not len(past.guards.tasks):
+        return None
+    values = []
+    for each in (limits, looser):
+        W = solved(past, each).W
+        in_error = limit.unit == "error"
+        values.append(
+            past.guards.mean_error(past.guards.wrong(past_scores(past, W))) if in_error else objective(past, W)
+        )
+    return values[0] - values[1]
 
 
 def described(learner: Exact) -> Report:
@@ -182,6 +210,13 @@ def described(learner: Exact) -> Report:
         duals=duals,
         tolerances=list(tolerances.values),
         units=units,
-        trace=Trace([duals[:-1]] if duals else [], [], tolerances.now(max(0, len(units) - 1)), [], units[:-1]),
+        trace=Trace(
+            [duals[:-1]] if duals[:-1] else [],
+            [_slacks(learner)],
+            tolerances.now(max(0, len(units) - 1)),
+            [],
+            units[:-1],
+        ),
+        solved=True,
         no_price="limits in error rate are pursued by guards: duals are weights, not prices" if in_error else None,
     )

@@ -15,12 +15,13 @@ from torch import Tensor
 from pdcl.algorithm.closed_form import Problem, Quadratic, ridge, solve, weighted
 from pdcl.algorithm.guard_search import UNSEEN, Guards, Search, Weights, chosen_head, margins
 from pdcl.algorithm.heads import temperature
+from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
 from pdcl.past.statistics import Moments
 
 RHOS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 USUAL_RHO = 1e-3
-STEERED_FROM, CHOSEN_FROM = 100, 30
+CHOSEN_FROM = 30
 # The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
 DEAREST = 10.0
 # Scores of ridge lie about 1 apart: softmax of the bare ones is far too unsure.
@@ -121,7 +122,7 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
     found = Solved(weights.solve([]) if W is None else W, weights.head, weights.rho, 1.0)
     if in_loss:
         found, weights = _loss_limits(past, weights, in_loss)
-    steered = [each for each in limits if each.unit == "error" and int(each.members.sum()) >= STEERED_FROM]
+    steered = [each for each in limits if each.unit == "error" and int(each.members.sum()) >= NEEDED_GUARDS]
     if steered:
         found = _error_limits(past, weights, steered, found, not in_loss)
     return _calibrated(past, found)
@@ -171,6 +172,13 @@ def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before
     return Solved(
         W, weights.head, weights.rho, 1.0, priced, best.offsets, best.lever, (*before.missed, *over), before.residual
     )  # fmt: skip
+
+
+def objective(past: Past, W: Tensor) -> float:
+    """P: the balanced loss with its penalty, which limits in loss constrain."""
+    found = balanced_loss(past.parts, past.outputs, past.guards.classes)
+    penalty = ridge(past.rho or USUAL_RHO, found.A)
+    return found.value(W) + float((penalty[:, None] * W.square()).sum())
 
 
 def past_scores(past: Past, W: Tensor) -> Tensor:

@@ -34,10 +34,16 @@ class HeldBack:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many guards and witnesses a task sets aside."""
+    """How many guards and witnesses a task sets aside. least_guards: so many even if a tenth of the task is less."""
 
     guards: int = 0
     witnesses: int = 0
+    least_guards: int = 0
+
+    def within(self, samples: int) -> tuple[int, int]:
+        """Guards and witnesses of a task of this size: each at most a tenth; needed guards up to a quarter."""
+        most = int(MOST_OF_TASK * samples)
+        return min(self.guards, max(most, min(self.least_guards, samples // 4))), min(self.witnesses, most)
 
 
 def allowed(
@@ -60,26 +66,25 @@ def allowed(
 def hold_back(
     samples: int, wanted: Counts, generator: Generator, groups: Tensor | None = None, known: Tensor | None = None
 ) -> HeldBack:
-    """A random choice of guards and witnesses, each at most a tenth of the task; whole groups, where there are any.
+    """A random choice of guards and witnesses, at most as many as `Counts.within`; whole groups, where there are any.
 
     known: which samples were learned before; none of them is chosen, nor is a group that has one.
     """
-    most = int(MOST_OF_TASK * samples)
+    guards, witnesses = wanted.within(samples)
     order = torch.randperm(samples, generator=generator)
     if groups is None:
         free = order if known is None else order[~known[order]]
-        guards, witnesses = min(wanted.guards, most), min(wanted.witnesses, most)
         held = free[: guards + witnesses]
         return _divided(samples, held, min(guards, len(held)))
     rank = _mixed(groups, generator)
-    barred = torch.bincount(rank) > min(max(wanted.guards, wanted.witnesses), most)
+    barred = torch.bincount(rank) > max(guards, witnesses)
     if known is not None:
         barred[rank[known]] = True
     # Groups that can't be held back come last.
     rank = barred.long().argsort(stable=True).argsort()[rank]
     sizes = torch.bincount(rank)[: int((~barred).sum())].cumsum(0)
-    taken = _whole_groups(sizes, min(wanted.guards, most))
-    end = _whole_groups(sizes, taken + min(wanted.witnesses, most))
+    taken = _whole_groups(sizes, guards)
+    end = _whole_groups(sizes, taken + witnesses)
     # Group by group in random order: whatever number of first ones survives later, it is a random choice of groups.
     return _divided(samples, rank.argsort(stable=True)[:end], taken)
 
@@ -90,12 +95,14 @@ def _divided(samples: int, held: Tensor, guards: int) -> HeldBack:
     return HeldBack(trained.nonzero().flatten(), held[:guards], held[guards:])
 
 
-def cut_short(guard: int | None, witness: int | None, found: HeldBack | None, samples: int) -> str | None:
-    """A sentence where fewer guards or witnesses were set aside than somebody stated."""
+def cut_short(
+    guard: int | None, witness: int | None, found: HeldBack | None, samples: int, most: str = "a tenth"
+) -> str | None:
+    """A sentence where fewer guards or witnesses were set aside than somebody stated. most: of a task."""
     stated = {"guard": guard or 0, "witness": witness or 0}
     got = {"guard": 0, "witness": 0} if found is None else {"guard": len(found.guards), "witness": len(found.witnesses)}
     short = [f"{name}={count}: {got[name]} were set aside" for name, count in stated.items() if got[name] < count]
-    bounds = f"at most a tenth of a task's samples ({samples} here), and half of memory for those of all tasks together"
+    bounds = f"at most {most} of a task's samples ({samples} here), and half of memory for those of all tasks together"
     return f"{'; '.join(short)}; {bounds}" if short else None
 
 

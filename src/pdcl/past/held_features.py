@@ -18,6 +18,8 @@ from pdcl.past.stored import StoredSamples, alone
 BESIDE = 53
 UNBOUNDED = 10**9
 MOST_GUARDS, MOST_WITNESSES = 300, 400
+# Limits in error are steered from so many guards of a set on.
+NEEDED_GUARDS = 100
 
 
 class HeldFeatures(StoredSamples):
@@ -35,10 +37,12 @@ class HeldFeatures(StoredSamples):
         """How many guards and witnesses each of so many tasks may have. places: bytes for all of them; None: any."""
         guard = MOST_GUARDS if self.guard is None else self.guard
         witness = MOST_WITNESSES * limited if self.witness is None else self.witness
+        least = (NEEDED_GUARDS if limited else 0) if self.guard is None else self.guard
         if places is None or not guard + witness:
-            return Counts(guard, witness)
+            return Counts(guard, witness, least)
         rows = places // (width + BESIDE + 2 * len(self.segments.table)) // max(1, tasks)
-        return Counts(*(min(each, rows * each // (guard + witness)) for each in (guard, witness)))
+        guards, witnesses = (min(each, rows * each // (guard + witness)) for each in (guard, witness))
+        return Counts(guards, witnesses, least)
 
     def add(
         self, task: int, features: Tensor, y: Tensor, ids: Tensor, roles: Tensor, hashes: Tensor, codes: Tensor,

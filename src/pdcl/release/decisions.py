@@ -81,6 +81,16 @@ def broken(promises: Promises | None) -> dict[str, Any]:
     return {"verdict": FAIL, "why": f"A limit is broken: {rows[0].task} {rows[0].sentence}.", "look": None, "rows": []}
 
 
+def ungated(promises: Promises | None) -> dict[str, Any]:
+    """What the lineage keeps where no gate was asked: what the model's own limits came to, on its witnesses."""
+    if not promises:
+        why = "No gate was asked and no limit is stated, so nothing was judged; state one: --audit DIR --max-drop 0.02."
+    else:
+        counts = f"{len(promises.kept)} kept, {len(promises.undecided)} undecided, none broken"
+        why = f"No gate was asked; the model's own limits, on its witnesses: {counts}."
+    return {"verdict": None, "why": why, "look": None, "rows": []}
+
+
 def decided(lineage: Lineage, name: str, data: str) -> Update | None:
     """The newest decision about this name and this data. Other data under a name that was learned is refused."""
     for entry in reversed(lineage.entries):

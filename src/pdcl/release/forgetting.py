@@ -17,7 +17,6 @@ from pdcl.errors import PdclError, StateError, UsageError
 from pdcl.given import path_of, short
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.entry import FORGOTTEN
-from pdcl.lifelong.forgetting import forget_samples
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.owners import GROUP, belonging, memory_hashes
 from pdcl.lifelong.save import save
@@ -46,9 +45,10 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be forgotten: raw inputs, or a column with a value."""
+    """What is to be forgotten: raw inputs (with targets, where they were given), or a column with a value."""
 
     x: Tensor | None
+    y: Any
     column: str | None
     value: str | None
 
@@ -57,13 +57,13 @@ class Wanted:
         if (samples is None) == (group is None):
             raise UsageError("say what to forget: samples, or a group such as patient=17; one of the two")
         if group is None:
-            return cls(_inputs(samples), None, None)
+            return cls(*_inputs(samples), None, None)
         if not isinstance(group, str):
             raise UsageError(f"group={short(group)} must be COLUMN=VALUE, such as patient=17")
         column, equals, value = group.partition("=")
         if not equals or not column or not value:
             raise UsageError(f"group={group!r} must be COLUMN=VALUE, such as patient=17")
-        return cls(None, column, value)
+        return cls(None, None, column, value)
 
     @property
     def names(self) -> list[str]:
@@ -102,6 +102,8 @@ def forget(
 ) -> Forgotten:
     """Take samples out of memory, guards, witnesses, the previous state, the audit set and evidence.
 
+    A model of `exact` with erasable=True is then solved anew without them, and equals one that never saw them.
+
     samples: their inputs, as an array, (x, y), or a file or directory with x. group: `COLUMN=VALUE`, a column of
     `learn(…, columns=)` or the groups of `learn(…, groups=)`. audit: the audit set. evidence: a directory of evidence
     folders; those that hold the samples lose their copy of the audit samples, and still verify without it. handed:
@@ -117,19 +119,18 @@ def forget(
         work.clear()
         _check_link(path / PREVIOUS)
         learner = load(path, **copy.deepcopy(handed))
-        if learner.forgets_by is not None:
-            raise UsageError(f"{path}: nothing was forgotten; {learner.forgets_by}")
         trained = _trained_on(learner, wanted)
         places = [path, *([path / PREVIOUS] if (path / PREVIOUS / MANIFEST).is_file() else [])]
         states = {place: learner if place == path else load(place, **copy.deepcopy(handed)) for place in places}
-        counts = {place: forget_samples(held, wanted.among(held)) for place, held in states.items()}
+        counts = {place: held.take_out(wanted.among(held), wanted.x, wanted.y) for place, held in states.items()}
         removed |= {str(place): count or 0 for place, count in counts.items()}
         remains = _from_audit(audit, wanted, removed) + _from_evidence(evidence, wanted, removed)
         # The model comes last: after a kill its lineage says that something was forgotten only once all of it was.
         for place in reversed(places):
             if (count := counts[place]) is not None:
                 _save_without(states[place], place, count)
-    return Forgotten(removed, [*_weights(path, trained), *_unsure(learner, wanted, audit, evidence), *remains])
+    traces = [learner.keeps_traces.format(path=path)] if trained else []
+    return Forgotten(removed, [*traces, *_unsure(learner, wanted, audit, evidence), *remains])
 
 
 def _check_link(previous: Path) -> None:
@@ -148,15 +149,6 @@ def _save_without(learner: Learner, place: Path, count: int) -> None:
     """Save the state without the samples, in the place of the one that has them."""
     learner.lineage.note_change(learner.tasks_learned - 1, "", {"forgotten": count, "hashes": "kept"}, FORGOTTEN)
     save(learner, place, amend=True)
-
-
-def _weights(path: Path, trained: bool) -> list[str]:
-    if not trained:
-        return []
-    return [
-        f"the weights of {path}, of its previous state and of exports were trained on them; only a model that is "
-        "trained anew without them never saw them"
-    ]
 
 
 def _unsure(learner: Learner, wanted: Wanted, audit: Any, evidence: Any) -> list[str]:
@@ -234,24 +226,27 @@ def _names_it(place: Path, value: str) -> bool:
         return True
 
 
-def _inputs(given: Any) -> Tensor:
+def _inputs(given: Any) -> tuple[Tensor, Any]:
+    """x, and y where it is given."""
     if isinstance(given, str | Path):
         return _file_inputs(Path(given))
+    targets = None
     if isinstance(given, tuple):
-        given = given[0] if given else None
+        given, targets = (*given, None, None)[:2]
     elif isinstance(given, dict):
-        given = given.get("x")
+        given, targets = given.get("x"), given.get("y")
     found = inputs_of(given)
     if found.dim() < 2 or not len(found):
         raise UsageError(f"samples={short(given)} must hold the inputs of at least one sample, one row each")
-    return found
+    return found, targets
 
 
-def _file_inputs(path: Path) -> Tensor:
+def _file_inputs(path: Path) -> tuple[Tensor, Any]:
     place = path / SAMPLES if path.is_dir() else path
     try:
         content = read_regular(place)
         alone = content.startswith(np.lib.format.MAGIC_PREFIX)
-        return inputs_of(read_npy(content, str(place)) if alone else read_npz(content, str(place))["x"])
+        held = {"x": read_npy(content, str(place))} if alone else read_npz(content, str(place))
+        return inputs_of(held["x"]), held.get("y")
     except (ValueError, KeyError) as error:
         raise UsageError(f"{place} holds no array x of samples to forget: {error}") from error

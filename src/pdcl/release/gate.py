@@ -15,6 +15,7 @@ import numpy as np
 from pdcl.errors import UsageError
 from pdcl.given import path_of, short
 from pdcl.lifelong.learner import Learner
+from pdcl.lifelong.rows import audit_rows, is_table
 from pdcl.records.schema import CONFIG
 from pdcl.release.advice import labels_of, levers
 from pdcl.release.covering import Coverage, coverage, listed
@@ -60,7 +61,8 @@ def gate(
     """PASS, FAIL or UNDECIDED for a model on audit data that it never learned from.
 
     model: a learner, or where one was saved. audit: a directory, a stream (its test data), (x, y), or a mapping with
-    more columns. max_error, max_loss, min_sensitivity, min_specificity, max_drop: what is asked, one or several;
+    more columns; rows of a table, where the model learned from one. max_error, max_loss, min_sensitivity,
+    min_specificity, max_drop: what is asked, one or several;
     `limits` has those of groups that differ. against: the model that errors may rise by at most max_drop from, on the
     same samples; they may never rise by more since their task was learned, where outcomes of that time are stored.
     by: task, class, a column, or all. groups: a column (or its values) whose samples aren't independent, such as
@@ -76,7 +78,8 @@ def gate(
         path_of(ledger, "ledger")
     compared = against is not None
     criteria = criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, clip, max_drop, compared)
-    examined, learner = as_audit(audit), loaded(model, network)
+    learner = loaded(model, network)
+    examined = as_audit(audit_rows(learner, audit) if is_table(audit) else audit)
     # Two models must not share one module.
     old = None if against is None else loaded(against, copy.deepcopy(network))
     clusters, named = _clusters(examined, groups)

@@ -34,7 +34,8 @@ FEWEST = 16
 @dataclass(frozen=True)
 class Price:
     """λ of one past task at the end of the current one. `doubts` are reasons not to take it at its word; `no_price`
-    says why it is a mere weight: what is differentiated isn't what the tolerance measures."""
+    says why it is a mere weight: what is differentiated isn't what the tolerance measures. `measured`: what 0.01 more
+    room wins by a solve, where the learner can solve (`exact`): of the objective, or of the mean error on guards."""
 
     task: int
     name: str
@@ -47,6 +48,7 @@ class Price:
     moving: bool | None
     doubts: list[str] = field(default_factory=list)
     no_price: str | None = None
+    measured: float | None = None
 
     @property
     def wins(self) -> float:
@@ -59,6 +61,11 @@ class Price:
         else:
             loosening = f"loosening this tolerance ({self.tolerance:.4g}) by {STEP}"
             said = f"λ = {self.dual:.3g}: {loosening} may win at most about {self.wins:.2g} on the current task"
+        if self.measured is not None:
+            of = "points of the mean error on guards" if self.unit == "error" else "by a solve with that limit"
+            gain = 100 * self.measured if self.unit == "error" else self.measured
+            room = "one point more room" if self.unit == "error" else f"{STEP} more room"
+            said += f"; {room} wins {gain:.2g} {of}"
         return f"{printable(self.name)}: {said}" + "".join(f"\n    but {doubt}" for doubt in self.doubts)
 
 
@@ -167,7 +174,10 @@ def _price(k: int, name: str, found: Trace, beyond: float | None, learner: Learn
     said = learner.report()
     doubts = list(_doubts(path, moving, tolerance, on_memory, beyond, samples, said))
     reason = "the tolerance is an error rate" if found.units[k] == "error" else said.no_price
-    return Price(k, name, path[-1], tolerance, found.units[k], on_memory, beyond, samples, moving, doubts, reason)
+    return Price(
+        k, name, path[-1], tolerance, found.units[k], on_memory, beyond, samples, moving, doubts, reason,
+        learner.room_gains(k, STEP),
+    )  # fmt: skip
 
 
 def is_moving(path: list[float]) -> bool | None:
@@ -187,14 +197,14 @@ def _doubts(
     samples: int | None,
     said: Report,
 ) -> Any:
-    if moving is None:
+    if moving is None and not said.solved:
         yield f"after {len(path)} dual steps it is too early to tell whether it has settled"
     elif moving:
         before = path[-max(2, len(path) // 4)]
         yield f"it is still moving: {before:.3g} a quarter of the task earlier; train longer before you trust it"
     if on_memory is not None and on_memory > tolerance * (1 + STEADY):
         yield f"the tolerance is not met on memory ({on_memory:.3g}), so the price is at least this"
-    elif beyond is not None and beyond > tolerance:
+    elif beyond is not None and beyond > tolerance and not said.solved:
         yield f"it is met on memory but not on validation data ({beyond:.3g}): memorised, a price of the stored samples"
     if samples is not None and samples < FEWEST:
         yield f"it rests on {samples} stored samples"

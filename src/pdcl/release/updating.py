@@ -25,18 +25,19 @@ from pdcl.given import path_of, short
 from pdcl.learning.events import Listener, Warned, ignore
 from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.arguments import check_arguments, check_text
-from pdcl.lifelong.audit_place import made_identity
+from pdcl.lifelong.audit_place import beside, made_identity, recorded_in
 from pdcl.lifelong.audit_split import Planned, plan_aside
 from pdcl.lifelong.entry import LEARNED, REFUSED
 from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.new_task import check_labels, kind_of
 from pdcl.lifelong.references import measured, note_references
-from pdcl.lifelong.save import new_state_id, save
+from pdcl.lifelong.rows import is_table, task_arrays, task_of
+from pdcl.lifelong.save import KIND, new_state_id, save
 from pdcl.lifelong.violation import breaks
 from pdcl.lifelong.warning import Warnings
 from pdcl.release.criteria import criteria_of
-from pdcl.release.decisions import PROMOTED, Update, broken, decided, gated
+from pdcl.release.decisions import PROMOTED, Update, broken, decided, gated, ungated
 from pdcl.release.folder import check_place
 from pdcl.release.gate import gate, model_hash
 from pdcl.release.ledger import Ledger
@@ -46,6 +47,7 @@ from pdcl.release.workspace import Workspace
 from pdcl.running.load import load
 from pdcl.storage.cache import LEDGER
 from pdcl.storage.disk import read_regular
+from pdcl.storage.vault import Vault
 from pdcl.streams.audits import SAMPLES, Audit, as_audit
 from pdcl.streams.samples import Samples, read
 
@@ -56,8 +58,8 @@ def update(
     model: str | Path,
     data: Any,
     *,
-    name: str,
-    audit: str | Path,
+    name: str | None = None,
+    audit: str | Path | None = None,
     max_drop: float | None = None,
     max_error: float | None = None,
     max_loss: float | None = None,
@@ -81,23 +83,35 @@ def update(
 ) -> Update:
     """Learn `data` as the task `name`, and use the updated model only if it passes the gate.
 
-    model: where the model is saved. data: a directory or file with arrays x, y and columns, (x, y), or a mapping.
+    model: where the model is saved. data: a directory or file with arrays x, y and columns, (x, y), or a mapping; for
+    a model that learned from `pdcl.table` a CSV or Parquet file, a DataFrame or a list of dicts. name: by default what
+    the task column of such a table says.
     audit: the directory of the audit set; `audit_share` of the data, at most `audit_budget` samples in all, goes there
-    before anything is learned (0: nothing; the set is complete). max_drop: the largest rise of an error rate, against
-    the model in use and since each task was learned; the other limits, by, groups, confidence, looks, evidence and
-    samples are those of `pdcl.gate`. tolerance, epochs, batch: of `learn`. The same name and data again is recognised,
-    and decided again only with `again`. handed: what `pdcl.load` needs, such as network=.
+    before anything is learned (0: nothing; the set is complete). Without it, the set that the model filled, if it lies
+    beside the model. Where no limit of the gate is stated, the model's own limits decide, on its witnesses.
+    max_drop: the largest rise of an error rate, against the model in use and since each task was learned; the other
+    limits, by, groups, confidence, looks, evidence and samples are those of `pdcl.gate`. tolerance, epochs, batch: of
+    `learn`. The same name and data again is recognised, and decided again only with `again`. handed:
+    what `pdcl.load` needs, such as network=.
     """
     stated = dict(zip(LIMITS, (max_drop, max_error, max_loss, min_sensitivity, min_specificity), strict=True))
-    criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
-    path, place, found = path_of(model, "model"), path_of(audit, "audit"), samples_of(data, groups)
+    path = path_of(model, "model")
+    place = own_audit_set(path, handed) if audit is None else path_of(audit, "audit")
+    gated_by = [name for name, value in {**asked, "evidence": evidence}.items() if value not in (None, "auto")]
+    if audit is not None or gated_by:
+        criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
+    if place is None and gated_by:
+        raise UsageError(f"{gated_by[0]} needs an audit set, and the model has none beside it; name one: audit=DIR")
+    table = _table(path, data, groups, handed)
+    found = samples_of(data, groups) if table is None else table[0]
+    name = table[1] if name is None and table is not None else name
     Schedule(**{key: value for key, value in (("epochs", epochs), ("batch", batch)) if value is not None})
     check_text(str(name), "name")
     if name is None or not str(name).strip():
         raise UsageError(f"name={name!r} is empty; an update is known by its name, such as 2026-12")
     name = str(name)
-    if audit_share != 0:
+    if audit_share != 0 and place is not None:
         check_arguments(None, None, None, None, place, audit_share, audit_budget)
     job = Job(path, name, place, found, asked, evidence if evidence is None else path_of(evidence, "evidence"), samples)
     training = {"tolerance": tolerance, "epochs": epochs, "batch": batch}
@@ -133,7 +147,7 @@ class Job:
 
     model: Path
     name: str
-    audit: Path
+    audit: Path | None
     samples: Samples
     asked: dict[str, Any]
     evidence: Path | None
@@ -145,13 +159,13 @@ class Job:
 
     def key(self, old: Learner, planned: Planned | None, training: dict[str, Any]) -> str:
         """What makes a candidate the same one: data, base, what is set aside, and how it is trained."""
-        aside = as_audit(self.audit).hash() if planned is None else planned.whole().hash()
+        whole = None if self.audit is None else as_audit(self.audit) if planned is None else planned.whole()
         parts = [
             self.name,
             self.data,
             model_hash(old),
             old.lineage.states,
-            aside,
+            None if whole is None else whole.hash(),
             {k: repr(v) for k, v in training.items()},
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -163,10 +177,28 @@ class Job:
         as_read: dict[str, Any] = json.loads(json.dumps(about, default=repr))
         return as_read
 
+    @property
+    def gated(self) -> bool:
+        """Whether a limit is asked of the gate; otherwise the model's own limits decide alone."""
+        return any(self.asked[name] is not None for name in LIMITS)
+
     def examined(self, planned: Planned | None) -> Audit:
         """The audit set that the candidate is judged on, with its ledger in its place."""
+        assert self.audit is not None
         whole = as_audit(self.audit) if planned is None else planned.whole()
         return replace(whole, ledger=self.audit / LEDGER)
+
+
+def _table(path: Path, data: Any, groups: str | None, handed: dict[str, Any]) -> tuple[Samples, str | None] | None:
+    """The samples and the name of data that are rows of a table, read as the model reads them; None for arrays."""
+    if not is_table(data):
+        return None
+    if groups is not None:
+        raise UsageError(f"groups={groups!r} has no effect on a table: the model knows its column of groups")
+    learner = load(path, **copy.deepcopy(handed))
+    task = task_of(learner, data)
+    arrays = task_arrays(learner, task)
+    return read(arrays.pop("x"), arrays.pop("y"), where=task.rows.place, **arrays), task.name
 
 
 def samples_of(data: Any, groups: str | None) -> Samples:
@@ -192,7 +224,18 @@ def data_hash(samples: Samples) -> str:
     return Audit("data", inputs, samples.targets, columns).hash()
 
 
+def own_audit_set(path: Path, handed: dict[str, Any]) -> Path | None:
+    """The audit set that the model filled last, if it lies beside the model."""
+    if not Vault(path, KIND).exists():
+        return None
+    entries = load(path, **copy.deepcopy(handed)).lineage.tasks
+    noted = [found for entry in entries if (found := recorded_in(entry)) is not None]
+    return beside(path, *noted[-1]) if noted else None
+
+
 def _planned(job: Job, old: Learner, share: float, budget: int | None) -> Planned | None:
+    if job.audit is None:
+        return None
     if share == 0:
         if budget is not None:
             raise UsageError("audit_budget has no effect with audit_share=0: nothing is set aside")
@@ -218,7 +261,7 @@ def _learn(
     candidate.learn(rest.inputs, rest.targets, groups=rest.groups, columns=columns, name=job.name, **given)
     audit = None if planned is None else asdict(planned.about)
     _amended(candidate, {"audit": audit, "update": about})
-    if before := _of_past_tasks(job.audit, old):
+    if job.audit is not None and (before := _of_past_tasks(job.audit, old)):
         candidate.lineage.references = candidate.lineage.references.joined(measured(old, before))
 
 
@@ -246,6 +289,8 @@ def _decide(
     about = {"name": job.name, "data": job.data, "limits": {k: v for k, v in job.asked.items() if v is not None}}
     if breaks(candidate.promises):
         return _refused(job, work, old, candidate, {**about, **broken(candidate.promises)}, None)
+    if job.audit is None or not job.gated:
+        return _promoted(job, work, candidate, planned, {**about, **ungated(candidate.promises)}, None)
     verdict = _judged(job, old, candidate, planned, written)
     seen = trace(Ledger(job.audit / LEDGER), verdict.question["audit"])
     place = None if job.evidence is None else str(job.evidence)
@@ -290,13 +335,19 @@ def _refused(
 
 
 def _promoted(
-    job: Job, work: Workspace, candidate: Learner, planned: Planned | None, record: dict[str, Any], verdict: Verdict
+    job: Job,
+    work: Workspace,
+    candidate: Learner,
+    planned: Planned | None,
+    record: dict[str, Any],
+    verdict: Verdict | None,
 ) -> Update:
     assert candidate.lineage.entries[-1]["how"] == LEARNED
     _amended(candidate, {"update": record})
-    note_references(candidate, job.examined(planned))
+    if verdict is not None:
+        note_references(candidate, job.examined(planned))
     state = new_state_id()
-    if planned is not None:
+    if planned is not None and job.audit is not None:
         _amended(candidate, {"audit": {**asdict(planned.about), "id": made_identity(job.audit)}})
         if len(planned.new["y"]):
             work.plan(state, job.audit, add=planned.new)

@@ -18,6 +18,7 @@ from pdcl.networks.heads import widen
 from pdcl.records.checkpoint import fitting
 from pdcl.storage.serialize import from_parts
 from pdcl.storage.vault import MANIFEST, PREVIOUS, Held, Vault
+from pdcl.streams.table_reader import TableReader
 
 
 def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: Any) -> Learner:
@@ -47,6 +48,7 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         found.load_state_dict(state["learner"])
         found.lineage = Lineage.from_state(state["lineage"])
         found.promises = found.lineage.promises
+        found.table = TableReader.from_json(about.get("table"))
         found.reading, found.backbone_hash = transform_from_json(about["reading"], transform), about["backbone"]
         unchanged(found)
         _check_targets(found)

@@ -80,6 +80,8 @@ class StudyDisplay(Pictured):
         place = f"[{self.ended}/{self.total}]"
         line = f"{place} {spec.title}  {reached}  {ended.seconds:.1f} s  ({_duration(self.left)} left)"
         self._say(line, "" if ended.cause is None else "red")
+        if ended.cause is not None:
+            self._say(f"    {ended.cause}", "red")
         if ended.note:
             self._say(f"    {ended.note}", "yellow")
 

@@ -1,0 +1,48 @@
+"""How time and bytes of `exact` grow with features, classes, tasks and samples, on synthetic vectors."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+
+import torch
+from exact_book import Job, Row
+
+import pdcl
+
+# axis: its values; features, classes, tasks and samples otherwise.
+AXES = {
+    "d": (128, 256, 512, 1024, 2048),
+    "classes": (10, 100, 1000, 10_000),
+    "tasks": (10, 100, 1000),
+    "samples": (10_000, 100_000, 1_000_000, 10_000_000),
+}
+USUAL = {"d": 64, "classes": 10, "tasks": 5, "samples": 20_000}
+PIECE = 1_000_000
+
+
+def jobs(seeds: int) -> Iterator[Job]:
+    for axis, values in AXES.items():
+        for value in values:
+            yield {"axis": axis, "value": value}, lambda a=axis, v=value: grown(**{**USUAL, a: v})
+
+
+def grown(d: int, classes: int, tasks: int, samples: int) -> Row:
+    """Learned task by task, limits stated, at most a million samples in memory at once."""
+    random = torch.Generator().manual_seed(0)
+    samples = max(samples, 4 * classes, 20 * tasks)
+    tasks = max(tasks, -(-samples // PIECE))
+    centres = torch.randn(classes, d, generator=random)
+    learner = pdcl.learner("exact", features="raw")
+    spent, longest = 0.0, 0.0
+    for task in range(tasks):
+        own = torch.arange(task * classes // tasks, max((task + 1) * classes // tasks, task * classes // tasks + 1))
+        y = own[torch.randint(len(own), (samples // tasks,), generator=random)] % classes
+        x = centres[y] + torch.randn(len(y), d, generator=random)
+        start = time.process_time()
+        learner.learn(x, y, name=f"t{task}")
+        each = time.process_time() - start
+        spent, longest = spent + each, max(longest, each)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return {"learning": round(spent, 2), "last_task": round(each, 3), "bytes": learner.nbytes, "peak_mb": round(peak)}

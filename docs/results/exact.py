@@ -1,0 +1,208 @@
+"""Write docs/results/exact.md and its figure: the words around the tables.
+
+python docs/results/exact.py      after `python benchmarks/evidence/exact.py`
+"""
+
+from __future__ import annotations
+
+from statistics import mean
+
+import exact_tables as found
+
+
+def criterion(claim: str, measured: str, met: bool | None) -> list[str]:
+    return [claim, measured, {True: "met", False: "**not met**", None: "undecided"}[met]]
+
+
+def ratio(kind: str) -> tuple[float, float]:
+    some = found.cases(kind)
+    return mean(each["equal"] for each in some), mean(each["exact"] for each in some)
+
+
+def criteria() -> str:
+    ahead, slda, said, gaps = found.ahead_of_replay(), found.ahead_of_slda(), found.verdicts(), found.rare_gap()
+    rows = [
+        criterion(
+            "above every replay method at equal bytes on four streams", listed(ahead), sum(v > 0 for _, v in ahead) >= 4
+        ),
+        criterion("above slda on the same features on four streams", listed(slda), sum(v > 0 for _, v in slda) >= 4),
+    ]
+    for kind, share in (
+        ("K=1", 1 / 3),
+        ("K=3", 1 / 2),
+        ("K=5", 1.0),
+        ("rises K=1", 1 / 3),
+        ("rises K=3", 1 / 2),
+        ("rises K=5", 1.0),
+    ):
+        if found.cases(kind):
+            equal, own = ratio(kind)
+            rows.append(
+                criterion(
+                    f"{kind}: excess at most {share:.2f} of equal weights'",
+                    f"{own:.2f} for {equal:.2f}",
+                    own <= share * equal,
+                )
+            )
+    for rival, name in (("exact-frozen", "frozen ones"), ("exact-offsets", "offsets alone")):
+        values = found.pooled(rival)
+        low = found.interval(values).split("(")[-1].split(" to ")[0]
+        rows.append(
+            criterion(
+                f"moving duals better than {name}, pooled", f"{found.interval(values)} points of excess", float(low) > 0
+            )
+        )
+    decided = said["strict decided"] / said["strict"]
+    everything = (said["kept"] + said["broken"]) / said["all"]
+    rows.append(
+        criterion(
+            "half of all verdicts decided",
+            f"{100 * everything:.0f} % of {said['all']} (strict limits: {100 * decided:.0f} % of {said['strict']}), "
+            f"{said['witnesses']:.0f} witnesses a task",
+            everything >= 0.5,
+        )
+    )
+    rows.append(
+        criterion(
+            "false “kept” at most 5 %", f"{said['false']} of {said['kept']}", said["false"] <= 0.05 * said["kept"]
+        )
+    )
+    if gaps:
+        rows.append(
+            criterion(
+                "recall of a class with 30 samples within 10 points of balanced joint training",
+                ", ".join(f"{gap:+.0f}" for gap in gaps),
+                all(gap >= -10 for gap in gaps),
+            )
+        )
+    return found.table(["criterion, stated beforehand", "measured", ""], rows)
+
+
+def listed(pairs: list[tuple[str, float]]) -> str:
+    return ", ".join(f"{name} {value:+.1f}" for name, value in pairs)
+
+
+def page() -> str:
+    said = found.verdicts()
+    commits = sorted(
+        {row["commit"] for part in (found.ACCURACY, found.LIMITS, found.ABLATIONS, found.GROWTH) for row in part}
+    )
+    seeds = max(row["seed"] for row in found.LIMITS) + 1
+    return f"""# Exact: statistics instead of samples
+
+![Left: accuracy at equal bytes. Right: excess over strict limits](../images/exact.png)
+
+Where the past is there whole, as statistics of fixed features, limits on **rises** are kept far better than by equal
+weights in one run, and duals that move with every task do better than duals that are frozen. Offsets of scores do as
+much as
+weights of statistics, or more: **the search for weights has not earned its keep**. In accuracy at equal bytes
+`exact` is ahead of
+replay on some streams and far behind on others, and on the same features plain slda is level with it where ρ doesn't
+matter.
+
+This is a first, thin measurement: {seeds} seed of limits and one of accuracy, so intervals pool streams and kinds of
+limits, not seeds. Numbers in brackets are seeds.
+
+## Criteria
+
+{criteria()}
+
+## Against us, and why
+
+- **organa**: at 78 KB replay has 69 to 77 %, exact 50 %. Sixty images a class give 600 samples for 128 features, and
+  a trained
+  network finds better features than four filters. With all its bytes exact has 68 %, still below `even`.
+- **digits**: at 6 KB there is room for 37 random features, while a hundred 8×8 images are most of what one needs.
+- **slda** has no guards: it learns from the tenth of the samples that exact holds back to choose head and ρ. Where ρ
+  doesn't
+  matter (mnist, banking77) that tenth is the likely reason, not tested; where it does (organa, speech, tiny) exact
+  is ahead by 10 to 19 points.
+- **Absolute limits on organa** were fixed on held-out training data, and its test data come from other scans (its
+  authors' split): equal weights err by
+  28 % there for 13 % on held-out data. Guards say "kept", test data doesn't. No method that steers by guards can
+  know. This
+  stream alone decides the pooled result of K = 1 and K = 3; without it they are {without("K=1")} and
+  {without("K=3")}.
+- **tiny**: limits from calibration with a fifth less data were kept by equal weights already, so K = 1 and K = 3 say
+  nothing there.
+- **Rises are paid for**: the mean error rises by about 2 points for them, 4.5 on speech. The search ends as soon as
+  offsets keep
+  all limits on guards, and doesn't ask whether weights would be cheaper (minilm, K = 3: offsets alone cost 3.1
+  points, weights 0.1).
+- Guards are at most a tenth of a task, also where more are stated, and limits in error rate are steered from 100
+  guards on: with
+  fewer than 1,000 samples a task they are **reported, not pursued**.
+- The best of nine by hand and a single weight of 1 are compared for absolute limits only.
+
+## Accuracy
+
+`python benchmarks/evidence/exact.py --parts accuracy`. Mean accuracy in %, class-incremental. Defaults for all;
+exact has the
+bytes of replay's samples for statistics, guards and witnesses together. Replay at the middle size: records of
+`limits_kept.py` (minilm: `intents.py`, preset `tuned`). d: features. – : not measured.
+
+{found.accuracy_tables()}
+
+## Limits
+
+`python benchmarks/evidence/exact.py --parts limits`. Limits fixed beforehand: r is the error of equal weights on
+held-out data,
+a mean of three calibration seeds; strict tasks have r − 2 points (at least r / 2), the others r + 10. Rises: half of
+equal
+weights' rise, the others that + 10 points. Mean excess over all past tasks on test data, in points. Features of 384
+numbers,
+at most 300 guards and 200 witnesses a task. By hand: one weight for all strict tasks, chosen on the same guards.
+
+{found.limits_table()}
+
+Excess of a rival less that of exact, pooled over streams and kinds of limits ({len(found.pooled("equal"))} units),
+95 %:
+equal weights {found.interval(found.pooled("equal"))}, frozen duals {found.interval(found.pooled("exact-frozen"))},
+offsets alone {found.interval(found.pooled("exact-offsets"))}, best of nine by hand
+{found.interval(found.pooled("hand nine"))}.
+
+**Response**: the limit of the task in the middle → its test error, in %.
+
+{found.curves_table()}
+
+**Verdicts** of past tasks at the end: {said["kept"]} kept ({said["false"]} of them false), {said["broken"]} BROKEN
+({said["false broken"]} of them false), {said["all"] - said["kept"] - said["broken"]} undecided.
+
+**An impossible limit** (r − 10 points):
+
+{found.impossible_table()}
+
+## Rare, unbalanced and recurring classes; head and ρ
+
+`python benchmarks/evidence/exact.py --parts ablations`. Mean accuracy in %; for *rare* also the recall of a class
+with 30 samples
+(behind the dot). Joint: logistic regression on all data, classes balanced, 60 steps of L-BFGS: perhaps not its best.
+
+{found.ablation_tables()}
+
+## Growth
+
+`python benchmarks/evidence/exact.py --parts growth`. Synthetic vectors, 64 features, 10 classes, 5 tasks, 20,000
+samples but for
+the axis.
+
+{found.growth_table()}
+
+## Not measured
+
+More than one seed of accuracy; replay at the smallest and largest memory where the table has –; `pdcl` with replay
+under these
+limits; EfficientNet features where the table has no row; K = 5 on more than two streams; growth with classes, tasks
+and samples; speed as a benchmark; frozen duals under `organa` without its shift. The product was at commit
+{", ".join(commits)}. This page: `python docs/results/exact.py`.
+"""
+
+
+def without(kind: str) -> str:
+    some = [each for each in found.cases(kind) if each["stream"] != "organa"]
+    return f"{mean(each['exact'] for each in some):.2f} for {mean(each['equal'] for each in some):.2f}"
+
+
+if __name__ == "__main__":
+    found.figure()
+    (found.HERE / "exact.md").write_text(page())
