@@ -34,7 +34,7 @@ def check_unused(owner: Any) -> None:
 
 
 def _declared(kind: Any) -> set[str]:
-    text = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    text = kind if isinstance(kind, str) else (kind.__name__ if isinstance(kind, type) else str(kind))
     return {part.strip() for part in text.split("|")}
 
 
