@@ -13,7 +13,8 @@ from pdcl.algorithm.closed_form import weighted
 from pdcl.algorithm.guard_search import Guards, Search, Weights, margins
 from pdcl.methods.exact import Exact
 from pdcl.methods.exact_limits import known_past, stated_limits
-from pdcl.methods.exact_solving import STEERED_FROM, Solved, Stated
+from pdcl.methods.exact_solving import Solved, Stated
+from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss
 
 BY_HAND = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -88,7 +89,7 @@ class FrozenDuals(Exact):
 
 
 def steered(each: Stated) -> bool:
-    return int(each.members.sum()) >= STEERED_FROM
+    return int(each.members.sum()) >= NEEDED_GUARDS
 
 
 def guards_of(guards: Guards, limits: list[Stated], W: Tensor) -> tuple[Guards, Tensor]:

@@ -94,10 +94,11 @@ class Tests:
         For a line that runs at import: all tests of the file.
         """
         by_line = self.by_line(site.file)
-        names = set().union(*(by_line.get(line, ()) for line in site.lines)) & self.seconds.keys()
+        lines = () if swaps(site) is None else site.lines
+        names = set().union(*(by_line.get(line, ()) for line in lines)) & self.seconds.keys()
         names = names or set().union(*by_line.values()) & self.seconds.keys()
-        lines = Counter(name for tests in by_line.values() for name in tests)
-        order, total = sorted(names, key=lambda name: (self.seconds[name] / lines[name], name)), 0.0
+        covered = Counter(name for tests in by_line.values() for name in tests)
+        order, total = sorted(names, key=lambda name: (self.seconds[name] / covered[name], name)), 0.0
         for i, name in enumerate(order):
             total += self.seconds[name]
             if total > ENOUGH:

@@ -161,6 +161,15 @@ def test_whole_numbers_give_what_fractions_give(tasks, capacity, alpha):
     assert affine_partition(duals, capacity, alpha, [n for _, n in tasks]) == counts
 
 
+def test_a_task_with_a_single_sample_left_keeps_it():
+    assert affine_partition([100, 0, 0], 3, 0.9, available=[3, 1, 1]) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("total", "even"), [(0.9e-8, True), (1.1e-8, False)])
+def test_duals_count_from_a_hundred_millionth_on(total, even):
+    assert (affine_partition([total, 0, 0], 30) == [10, 10, 10]) == even
+
+
 def test_surplus_of_a_capped_task_goes_to_the_others_in_proportion():
     assert affine_partition([6, 2, 1, 0], 90, 1.0, available=[10, INF, INF, INF]) == [10, 53, 27, 0]
 

@@ -92,6 +92,8 @@ class Bare:
         (lambda: rule("partition", "affine:alpha=1.01"), "alpha=1.01 must lie between 0 and 1"),
         (lambda: rule("partition", "affine:current_cap=-1"), "current_cap=-1.0 must not be negative"),
         (lambda: rule("partition", "generalization:minimum=0"), "minimum=0 must be at least 1 sample a task"),
+        (lambda: rule("partition", "room:most=.9"), "most=0.9 must be at least 1: it is a ratio to an even share"),
+        (lambda: rule("partition", "room:soft=0"), "soft=0.0 must be above 0: rooms may be 0"),
         (lambda: rule("selection", "dual:clip=-.1"), "clip=-0.1 must lie between 0 and 1"),
         (lambda: rule("selection", "dual:uniform_share=2"), "uniform_share=2.0 must lie between 0 and 1"),
         (lambda: rule("selection", "dual:candidates=-1"), "candidates=-1 must not be negative: 0 scores all"),
@@ -127,6 +129,10 @@ def test_what_cannot_be_is_named_with_the_way_out(call, words):
 )
 def test_the_ends_of_a_range_belong_to_it(written):
     assert rule("selection", written)
+
+
+def test_a_strict_task_may_be_given_no_more_than_an_even_share():
+    assert rule("partition", "room:most=1").counts([0.0, 0.5, 0.5], 30, [30, 30, 30]) == [10, 10, 10]
 
 
 def test_settings_are_the_fields_of_a_rule():

@@ -10,7 +10,7 @@ from pdcl.algorithm.constraints import Constraints, sample_sets, task_sets
 from pdcl.algorithm.draws import ByDual
 from pdcl.algorithm.dual_rules import Ascent
 from pdcl.algorithm.slacks import Survey
-from pdcl.errors import UsageError
+from pdcl.errors import Diverged, UsageError
 
 # Slots 1, 4, 7, … hold task 0, the slots behind them task 1; every third slot is nobody's (a guard, a witness).
 TASK_OF = torch.tensor([0, 0, 1] * 12)
@@ -99,3 +99,29 @@ def test_a_smoothed_slack_of_0_1_has_a_dimension_more_and_loads():
     other = Survey(by_sample().measured_on, 6, torch.Generator())
     other.load_state_dict(survey.state_dict())
     assert other.smooth.tolist() == [1.0, 2.0]
+
+
+def by_task():
+    tasks = task_sets(TASK_OF, 2, SLOTS)
+    return Constraints(tasks, tasks, tasks, LIMITS, torch.zeros(2).bool(), torch.zeros(2), LIMITS)
+
+
+def test_standard_errors_are_those_of_means_with_half_a_sample_added():
+    """Losses of n samples with variance v: √(v/n + (1/2n)²), which few equal losses can't bring to 0."""
+    _, found, _ = surveyed(24, constraints=by_task())
+    for task, error in enumerate(found.errors.tolist()):
+        own = LOSSES[SLOTS[TASK_OF[SLOTS] == task]]
+        assert error == pytest.approx(math.sqrt(float(own.var(correction=0)) / len(own) + 0.25 / len(own) ** 2))
+
+
+@pytest.mark.parametrize("lost", [math.nan, math.inf])
+def test_one_loss_that_is_no_number_stops_the_run(lost):
+    survey = Survey(by_task().measured_on, 24, torch.Generator())
+
+    def look(numbers):
+        losses = LOSSES[numbers].clone()
+        losses[3] = lost
+        return torch.stack([losses, losses], 1)
+
+    with pytest.raises(Diverged, match="no longer finite"):
+        survey.measure(by_task(), look)

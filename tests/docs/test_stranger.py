@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shlex
 import subprocess
 import sys
@@ -54,6 +55,22 @@ def test_data_limits_and_report_by_the_words_of_the_page(tmp_path):
     january = january.replace("for month, names in months.items()", 'for month, names in {"2027-01": kinds}.items()')
     run([sys.executable, "-c", january], tmp_path)
     assert "promoted" in run([sys.executable, "-m", *monthly.split()], tmp_path)
+
+
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_both_paths_are_short_and_quick(tmp_path):
+    """A CSV file to a model that is saved, sentence features to verdicts: lines of one's own, and CPU seconds."""
+    write_files(tmp_path)
+    run([sys.executable, "write_parts.py"], tmp_path)
+    for name, verdict in (("learn_parts.py", "2026-11"), ("learn_sentences.py", "2026-11   +5pt →")):
+        before = cpu_seconds()
+        assert verdict in run([sys.executable, name], tmp_path)
+        assert cpu_seconds() - before < 60
+    assert len([line for line in FILES["learn_parts.py"].splitlines() if line.strip()]) < 10
 
 
 @pytest.mark.slow

@@ -162,3 +162,18 @@ def test_a_changed_backbone_is_refused(digits: Digits) -> None:
     for act in (lambda: learner.predict(digits[0]), lambda: learner.learn(digits[0], digits[1])):
         with pytest.raises(UsageError, match="features have changed"):
             act()
+
+
+def test_guards_are_learned_where_nothing_is_stated_and_judge_where_something_is():
+    """Without limits the network is the ridge solution over all samples; with limits, over those not held back."""
+    x = torch.randn(400, 6, generator=torch.Generator().manual_seed(0))
+    y = x @ torch.randn(6, generator=torch.Generator().manual_seed(1))[:, None] + 1
+    y = y + torch.randn(400, 1, generator=torch.Generator().manual_seed(2))
+    free = pdcl.learner("exact", features="raw", rho=1e-6, erasable=True)
+    free.learn(x, y.flatten().numpy(), kind="regression")
+    limited = pdcl.learner("exact", features="raw", rho=1e-6, erasable=True, tolerance="2.0")
+    limited.learn(x, y.flatten().numpy(), kind="regression")
+    design = np.concatenate([x.numpy(), np.ones((400, 1))], 1)
+    whole = design @ np.linalg.lstsq(design, y.numpy(), rcond=None)[0]
+    far = [np.abs(np.asarray(each.predict(x)).reshape(-1, 1) - whole).max() for each in (free, limited)]
+    assert far[0] < 0.01 < far[1]

@@ -251,6 +251,7 @@ def test_hostile_columns_are_refused_and_change_nothing(columns):
     "ring",
     [
         {"table": torch.tensor([0, 7]), "counters": torch.tensor([1, 1])},
+        {"table": torch.tensor([0, 2]), "counters": torch.tensor([1, 1])},
         {"table": torch.tensor([0, 1, 0]), "counters": torch.tensor([1, 1])},
         {"table": torch.tensor([0, 1]), "counters": torch.tensor([1, 1]), "quota": 0},
         {"table": torch.tensor([0, 1]), "counters": torch.tensor([5, 1]), "quota": 3},

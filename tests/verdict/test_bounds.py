@@ -47,6 +47,20 @@ def test_betting_bounds_enclose_the_mean_and_agree_with_their_tests():
     assert bounds.mean_below(values, lower - 1e-6, 0.05) <= 0.05 < bounds.mean_below(values, lower + 1e-6, 0.05)
 
 
+@pytest.mark.parametrize("limit", [0.05, 0.3, 0.9])
+def test_the_p_of_a_mean_is_what_the_stated_gambler_wins_bet_by_bet(limit):
+    """λ = √(2 ln(1/δ) / (n σ²)), σ² of the values before with one at 1/2 added, and 9/10 staked at most."""
+    values, level = np.random.default_rng(3).beta(0.5, 6, 60), 0.05
+    capital = best = 1.0
+    for i, x in enumerate(values):
+        means = [(0.5 + values[: j + 1].sum()) / (j + 2) for j in range(i)]
+        variance = (0.25 + sum((v - m) ** 2 for v, m in zip(values[:i], means, strict=True))) / (i + 1)
+        stake = min(np.sqrt(2 * np.log(1 / level) / (len(values) * variance)), 0.9 / (1 - limit))
+        capital *= 1 + stake * (limit - x)
+        best = max(best, capital)
+    assert float(bounds.mean_above(values, limit, level)) == pytest.approx(1 / best)
+
+
 def test_betting_profits_from_small_variance_where_counting_cannot():
     values = np.full(100, 0.1)
     assert bounds.mean_upper(values, 0.05) < 0.16 < float(bounds.rate_upper(10, 100, 0.05))

@@ -7,7 +7,8 @@ say (a proxy Lagrangian; Cotter et al., "Two-player Games for Efficient Non-conv
     min over log(1 + λ) of the excess of a smooth error, by L-BFGS          from four strict limits on
 
 m_c is the limit less a margin of half a standard error. Before either, an offset of each task's scores is tried: it
-needs no solve. The end is the candidate with the least excess + rise of the mean error; equal weights are one, so an
+needs no solve. Where that leaves excess, or lets the mean error rise, weights are tried, and offsets on top of the best
+of them. The end is the candidate with the least excess + rise of the mean error; equal weights are one, so an
 unreachable limit destroys nothing.
 """
 
@@ -28,6 +29,8 @@ SOLVES, CAP = 40, 64.0
 STEP, TWO_POINTS = 0.5, 0.02
 FEW_STRICT = 3
 MARGIN = 0.5
+# Excess and rise of the mean error together that no further lever is tried for: a fifth of a point.
+CHEAP = 0.002
 UNSEEN = -1e30
 
 
@@ -112,18 +115,21 @@ class Search:
     tried: list[Candidate] = field(default_factory=list)
 
     def run(self) -> Candidate:
-        """The best candidate: equal weights, offsets, then weights."""
+        """The best candidate: equal weights, offsets, then weights, then both."""
         equal = self.consider(self.weights.solve(self.none), self.none)
         if not equal.excess:
             return equal
-        if self.guards.classes and int((self.owners >= 0).sum()):
+        has_offsets = self.guards.classes and int((self.owners >= 0).sum()) > 0
+        if has_offsets:
             self._offsets(equal)
-        if self.weights.constraints and self.best.excess:
+        if self.weights.constraints and self.price(self.best) > CHEAP:
             strict = int((equal.errors > self.limits).sum())
             if strict <= FEW_STRICT or not self.guards.classes or self.weights.head != "ridge":
                 self._additive()
             else:
                 self._surrogate()
+            if has_offsets and self.best.excess and self.best.lever == "weights":
+                self._offsets(self.best)
         return self.best
 
     @property
@@ -132,8 +138,11 @@ class Search:
 
     @property
     def best(self) -> Candidate:
-        start = self.tried[0].mean_error
-        return min(self.tried, key=lambda each: each.excess + max(0.0, each.mean_error - start))
+        return min(self.tried, key=self.price)
+
+    def price(self, each: Candidate) -> float:
+        """Excess + rise of the mean error over equal weights."""
+        return each.excess + max(0.0, each.mean_error - self.tried[0].mean_error)
 
     def consider(self, W: Tensor, duals: list[float], offsets: Tensor | None = None, lever: str = "none") -> Candidate:
         offsets = torch.zeros(W.shape[1], dtype=torch.float64) if offsets is None else offsets
@@ -151,9 +160,10 @@ class Search:
     def _pressure(self, errors: Tensor, step: int) -> Tensor:
         return STEP / (1 + step / 10) * ((errors - self.limits) / TWO_POINTS).clamp(-1, 1)
 
-    def _offsets(self, equal: Candidate) -> None:
+    def _offsets(self, start: Candidate) -> None:
         """A constant added to the scores of each task's own classes: no solve, no bytes."""
-        scores = self.scores(equal.W)
+        lever = "offsets" if start.lever == "none" else "weights and offsets"
+        scores = self.scores(start.W)
         unit = 0.25 * float(scores[:, self.weights.seen].std())
         tasks = int(self.owners.max()) + 1
         own = torch.zeros(len(self.limits), tasks, dtype=torch.float64)
@@ -161,11 +171,11 @@ class Search:
             tasks_of = self.owners[self.guards.targets[members]]
             own[c] = torch.bincount(tasks_of[tasks_of >= 0], minlength=tasks)[:tasks].double()
         own = own / own.sum(1, keepdim=True).clamp(min=1)
-        offset, errors = torch.zeros(tasks, dtype=torch.float64), equal.errors
+        offset, errors = torch.zeros(tasks, dtype=torch.float64), start.errors
         for step in range(SOLVES):
             offset = (offset + unit * (self._pressure(errors, step) @ own)).clamp(min=0)
             by_output = torch.where(self.owners >= 0, offset[self.owners.clamp(min=0)], 0.0)
-            found = self.consider(equal.W, equal.duals, by_output, "offsets")
+            found = self.consider(start.W, start.duals, by_output, lever)
             if not found.excess:
                 return
             errors = found.errors

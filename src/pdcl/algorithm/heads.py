@@ -33,9 +33,9 @@ def lda_head(total: Quadratic, rho: float, counts: Tensor) -> Tensor:
     shrunk = torch.full((len(scatter),), rho * level if level > 0 else 1.0, dtype=torch.float64)
     factor = Factor(scatter, shrunk)
     directions = factor.solve(means.T)
-    # tr(ΛΣ) = d − ρ tr Λ, and tr Λ is the squared norm of the inverse factor.
-    inverse = torch.linalg.solve_triangular(factor.factor, torch.eye(len(scatter), dtype=scatter.dtype), upper=False)
-    noise = (len(scatter) - float(shrunk[0] * inverse.square().sum())) / counts.clamp(min=1)
+    # tr(ΛΣ) = d − ρ tr Λ.
+    trace = float(torch.cholesky_inverse(factor.factor).diagonal().sum())
+    noise = (len(scatter) - float(shrunk[0]) * trace) / counts.clamp(min=1)
     length = ((directions * means.T).sum(0) - noise.clamp(min=0)).clamp(min=0)
     return torch.cat([directions, -torch.where(counts > 0, length, 0.0)[None] / 2])
 

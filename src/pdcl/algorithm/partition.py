@@ -96,7 +96,7 @@ def generalization_partition(
 
 def distance_from_uniform(counts: Counts) -> float:
     """Total variation between a partition's shares and equal shares: ½ Σ |n_k / Σn − 1/t|, from 0 to 1 − 1/t."""
-    shares = np.asarray(counts, dtype=np.float64)
+    shares = np.asarray(counts)
     total = shares.sum()
     return float(np.abs(shares / total - 1 / len(shares)).sum() / 2) if total else 0.0
 

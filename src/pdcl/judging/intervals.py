@@ -202,7 +202,8 @@ def _ratio(limit: Limit, before: Floats, after: Floats, side: float, top: float)
     gap, spread = (float(excess.mean()), excess.std()) if by_factor else (now - floor, after.std())
     scale = width if by_factor else top
     wants = sample_sizes.samples_needed_for_mean(gap / scale, float(spread) / scale, level=side / 2)
-    allowed = max(factor * then, floor) if limit.unit == "loss" else min(1.0, max(factor * then, floor))
+    allowed = limit.of(then)
+    assert allowed is not None
     return Interval(allowed, then, now, low, min(high, top), kept, broken, wants)
 
 

@@ -25,10 +25,10 @@ def shown(learner: Learner, epochs: int, listener: Listener, console: Console | 
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(30),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[limits]}"),
+        TextColumn("{task.fields[limits]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bar:
         row, limits = bar.add_task("learning", total=None, limits=""), ""

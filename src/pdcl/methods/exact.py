@@ -12,7 +12,6 @@ The closed form without limits: Zhuang et al., "ACIL: Analytic Class-Incremental
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -22,15 +21,10 @@ from torch import Tensor, nn
 
 from pdcl.algorithm.guard_search import UNSEEN
 from pdcl.errors import UsageError
-from pdcl.features.catalog import build, chosen, of_module
-from pdcl.features.feature_map import FeatureMap
-from pdcl.features.frozen import Frozen
 from pdcl.features.network import SolvedNetwork
-from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches, seeded
+from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches
 from pdcl.learning.report import Report
 from pdcl.learning.stated import in_one_line
-from pdcl.lifelong.backbone import fingerprint
-from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.undo import all_or_nothing
 from pdcl.limits.limits import Limits
 from pdcl.limits.tolerance import Relative, Rise, Tolerance, describe
@@ -49,27 +43,26 @@ from pdcl.methods.exact_limits import (
 )
 from pdcl.methods.exact_solving import Solved, output_counts, solved
 from pdcl.methods.exact_state import exact_state, take_exact_state
+from pdcl.methods.fixed_features import OnFixedFeatures
 from pdcl.methods.squared_loss import own_objective, squared
 from pdcl.past.bound import parse_bound
 from pdcl.past.eight_bits import decode
 from pdcl.past.held_features import HeldFeatures
 from pdcl.past.registry import Registry
 from pdcl.past.segments import Segments
-from pdcl.past.sets import Sets, widest
+from pdcl.past.sets import Sets
 from pdcl.past.statistics import check_finite
 from pdcl.past.stored import View
 from pdcl.past.task_sums import TaskSums
 from pdcl.streams.data import everything
 from pdcl.streams.task import Spec, Task
-from pdcl.trees import Tree, to
+from pdcl.trees import to
 
-# Samples that features are fitted to.
-FITTED_TO = 2000
 KINDS = ("classification", "regression", "multilabel")
 
 
 @dataclass(eq=False)
-class Exact(Learner):
+class Exact(OnFixedFeatures):
     """A linear head on fixed features, solved exactly from statistics of everything that came; limits in closed form.
 
     features: auto (by the shape of the input), raw, random:2000, patches:50, spectrum:100, ngrams:2048; in Python also
@@ -127,13 +120,7 @@ class Exact(Learner):
         self.trained_hashes: dict[int, Tensor] = {}
         self.solution: Solved | None = None
         self._whole: Task | None = None
-        self._given: FeatureMap | None = None
-        self._take_fitted()
-
-    def _take_fitted(self) -> None:
-        """Fitted features of another learner are copied, and saved with this one: their name stands for them."""
-        if isinstance(self.features, FeatureMap) and not isinstance(self.features, Frozen):
-            self._given, self.features = copy.deepcopy(self.features), self.features.name
+        self.take_fitted()
 
     @classmethod
     def without_effect(cls, options: Mapping[str, Any]) -> dict[str, str]:
@@ -154,15 +141,10 @@ class Exact(Learner):
 
     # Before the first task.
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of the statistics that are kept."""
-        return torch.float64 if self.erasable else torch.float32
-
     def prepare(self, spec: Spec) -> None:
         if spec.kind not in KINDS:
             raise UsageError(f"exact learns classes, labels or numbers, not {spec.kind}; use pdcl or er")
-        solved_for = SolvedNetwork(self._map(spec), spec.outputs)
+        solved_for = SolvedNetwork(self.map_of(spec), spec.outputs)
         network, self.network = self.network, solved_for.double() if self.erasable else solved_for
         try:
             super().prepare(spec)
@@ -176,21 +158,6 @@ class Exact(Learner):
         self.phi_hash: str | None = None
         self.dropped_segments: list[str] = []
         self.begin_sums(0)
-
-    def _map(self, spec: Spec) -> FeatureMap:
-        if self._given is not None:
-            return self._given
-        if isinstance(self.features, nn.Module):
-            return of_module(self.features, spec)
-        which = chosen(self.features, spec)
-        if self.bound is not None and not which.stated:
-            which = which.within(widest(self.bound, self.dtype) - 1)
-        return build(which, spec, self.erasable)
-
-    @property
-    def phi(self) -> FeatureMap:
-        assert isinstance(self.model, SolvedNetwork)
-        return self.model.phi
 
     def begin_sums(self, samples: int) -> None:
         assert self.spec is not None
@@ -209,33 +176,9 @@ class Exact(Learner):
 
     def begin(self, task: Task, steps: int) -> None:
         if not bool(self.phi.fitted):
-            self._fit(task)
+            self.fit_features(task)
         self.check_features()
         self.begin_sums(len(task.data))
-
-    def _fit(self, task: Task) -> None:
-        generator = seeded(self.seed, 0, 4)
-        some = torch.randperm(len(task.data), generator=generator)[:FITTED_TO].sort().values
-        x = to(task.data.fetch(some)[0], self.place)
-        assert self.spec is not None
-        self.phi.fit(self.spec.transform(x) if isinstance(x, Tensor) else x, generator)
-
-    def check_features(self) -> None:
-        """Statistics hold only while φ is the same to the bit."""
-        now = fingerprint(self.phi)
-        if self.phi_hash is not None and now != self.phi_hash:
-            raise UsageError(
-                "the features have changed since the first task, so all statistics are void; hand in the module as it "
-                "was then, or begin a new learner"
-            )
-        self.phi_hash = now
-
-    @torch.no_grad()
-    def represent(self, raw: Tree) -> Tensor:
-        """φ with the constant behind it, n × m, on the CPU."""
-        assert self.spec is not None
-        found = self.phi(self.spec.transform(raw) if isinstance(raw, Tensor) else raw).cpu()
-        return torch.cat([found, found.new_ones(len(found), 1)], 1)
 
     def step(self, batch: Batch) -> Step:
         """Add the samples that this task didn't show before. The loss is that of the head before this task."""
@@ -294,7 +237,7 @@ class Exact(Learner):
         assert isinstance(self.model, SolvedNetwork)
         assert self.spec is not None
         self.solution, self.duals = found, dict(found.duals)
-        W = found.W * found.factor
+        W = (found.W if found.whole is None else found.whole) * found.factor
         if self.spec.kind == "classification":
             W[-1, output_counts(self.sets.parts, self.spec.outputs) == 0] = UNSEEN
         self.model.take(W)
@@ -319,7 +262,9 @@ class Exact(Learner):
         assert self.spec is not None
         if self.solution is not None:
             more = torch.zeros(self.width, self.spec.outputs - self.solution.W.shape[1], dtype=torch.float64)
-            self.use(replace(self.solution, W=torch.cat([self.solution.W, more], 1)))
+            W, whole = self.solution.W, self.solution.whole
+            whole = None if whole is None else torch.cat([whole, more], 1)
+            self.use(replace(self.solution, W=torch.cat([W, more], 1), whole=whole))
         if self.spec.kind == "multilabel" and "y" in self.held.memory.columns:
             held = self.held.memory["y"]
             self.held.memory.widen("y", held.new_full((len(held), self.spec.outputs - before), torch.nan))
@@ -338,17 +283,6 @@ class Exact(Learner):
 
     def report(self) -> Report:
         return described(self)
-
-    def outputs(self, raw: Tree, augment: bool = True) -> Tensor:
-        """The network's outputs. Trees go to the features as they are: sequences are hashed, not padded."""
-        assert self.spec is not None
-        found: Tensor = self.model(self.spec.transform(raw) if isinstance(raw, Tensor) else raw)
-        return found
-
-    def evaluated(self, x: Tree, size: int = EVALUATION_BATCH) -> Tensor:
-        if self.phi_hash is not None:
-            self.check_features()
-        return super().evaluated(x, size)
 
     def move_reference(self, task: int, name: str) -> dict[str, Any]:
         limit = self.tolerances.of(task)

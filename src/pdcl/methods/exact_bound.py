@@ -28,8 +28,9 @@ def check_bound(learner: Exact, outputs: int) -> None:
 
 def held_back_most(learner: Exact, tasks: int) -> Counts:
     """How many guards and witnesses each of so many tasks may have."""
-    places = None if learner.bound is None else int(HELD_BACK * learner.bound)
-    return learner.held.most(learner.tolerances.stated_any, learner.width, places, tasks)
+    limited = learner.tolerances.stated_any
+    places = None if learner.bound is None else int(HELD_BACK[limited] * learner.bound)
+    return learner.held.most(limited, learner.width, places, tasks)
 
 
 def stay_within(learner: Exact, tasks: int) -> None:

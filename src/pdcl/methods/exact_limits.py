@@ -36,7 +36,8 @@ def known_past(learner: Exact) -> Past:
     features = held.features(GUARD).double()
     guards = Guards(features, y if y.dim() == 1 else y.double(), held.memory.read("task", slots), none, spec.kind)
     parts = [each for each in learner.sets.parts if each.samples]
-    return Past(parts, spec.outputs, guards, _owners(parts, spec.outputs), learner.head, learner.rho)
+    owners, free = _owners(parts, spec.outputs), not learner.tolerances.stated_any
+    return Past(parts, spec.outputs, guards, owners, learner.head, learner.rho, free)
 
 
 def _owners(parts: list[Moments], outputs: int) -> Tensor:

@@ -1,5 +1,8 @@
 """Solve for the head that keeps the stated limits: statistics, limits and guards in, W and duals out.
 
+Guards choose the head and ρ. Where no limit is ever stated they have nothing else to do, so they are learned too: the
+network predicts by a head that was solved anew with them in.
+
 Limits in loss are solved exactly (`closed_form`); limits in error rate by guards (`guard_search`), on top of the duals
 of the first kind. Sets with fewer than 100 guards are reported, not steered.
 """
@@ -7,7 +10,7 @@ of the first kind. Sets with fewer than 100 guards are reported, not steered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -17,7 +20,7 @@ from pdcl.algorithm.guard_search import UNSEEN, Guards, Search, Weights, chosen_
 from pdcl.algorithm.heads import temperature
 from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
-from pdcl.past.statistics import Moments
+from pdcl.past.statistics import Moments, Running, added
 
 RHOS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 USUAL_RHO = 1e-3
@@ -55,7 +58,8 @@ class Missed:
 
 @dataclass(frozen=True)
 class Solved:
-    """W with offsets in its last row; what it was chosen by. factor: of scores, for probabilities."""
+    """W with offsets in its last row; what it was chosen by. factor: of scores, for probabilities. whole: W with guards
+    learned too, where they judge nothing; the network predicts by it."""
 
     W: Tensor
     head: str
@@ -66,12 +70,13 @@ class Solved:
     lever: str = "none"
     missed: tuple[Missed, ...] = ()
     residual: float = 0.0
+    whole: Tensor | None = None
 
 
 @dataclass(frozen=True)
 class Past:
     """What is known: sets with every sample once, the outputs, guards, and the task whose scores an output's offset
-    belongs to."""
+    belongs to. free_guards: no limit is stated, so guards may be learned once they have chosen."""
 
     parts: Sequence[Moments]
     outputs: int
@@ -79,6 +84,7 @@ class Past:
     owners: Tensor
     head: str | None = None
     rho: float | None = None
+    free_guards: bool = False
 
     @property
     def seen(self) -> Tensor:
@@ -125,7 +131,20 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
     steered = [each for each in limits if each.unit == "error" and int(each.members.sum()) >= NEEDED_GUARDS]
     if steered:
         found = _error_limits(past, weights, steered, found, not in_loss)
-    return _calibrated(past, found)
+    found = _calibrated(past, found)
+    return replace(found, whole=_with_guards(past, weights)) if past.free_guards and len(guards.tasks) else found
+
+
+def _with_guards(past: Past, weights: Weights) -> Tensor:
+    """W of all samples, at the head and ρ that guards have chosen."""
+    guards, sums = past.guards, []
+    for task in guards.tasks.unique().tolist():
+        own = Running(guards.features.shape[1], past.outputs, exact=True)
+        own.include(guards.features[guards.tasks == task], guards.targets[guards.tasks == task])
+        sums.append(own.moments(task))
+    everything = [added([*past.parts, *sums])]
+    objective = balanced_loss(everything, past.outputs, guards.classes)
+    return replace(weights, objective=objective, counts=output_counts(everything, past.outputs)).solve([])
 
 
 def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tuple[Solved, Weights]:

@@ -35,7 +35,7 @@ def exact_state(learner: Exact) -> dict[str, Any]:
 
 
 def _written(solution: Solved) -> dict[str, Any]:
-    names = ("W", "head", "rho", "factor", "offsets", "lever", "residual")
+    names = ("W", "head", "rho", "factor", "offsets", "lever", "residual", "whole")
     return {name: getattr(solution, name) for name in names}
 
 

@@ -50,7 +50,7 @@ class Ring:
     def restarted(self, groups: int, quota: int) -> tuple[Ring, Tensor]:
         """Rings of another size or number, and the slots that they keep of these, which become 0, 1, …"""
         newest, ring, start = self.newest(quota), Ring(groups, quota), 0
-        ring._reserve(max((len(slots) for slots in newest), default=0))
+        ring._reserve(max(len(slots) for slots in newest))
         for group, slots in enumerate(newest):
             ring.table[group, : len(slots)] = torch.arange(start, start + len(slots))
             ring.counters[group] = len(slots)

@@ -16,8 +16,9 @@ import torch
 from pdcl.errors import UsageError
 from pdcl.past.statistics import Moments, added, gram_bytes
 
-# Shares of a bound: the most that one G may take, and that held-back samples may.
-LARGEST_GRAM, HELD_BACK = 1 / 2, 1 / 4
+# Shares of a bound: the most that one G may take, and that held-back samples may; without and with limits, which want
+# sets of their own and more samples to steer and judge by.
+LARGEST_GRAM, HELD_BACK = {False: 3 / 4, True: 1 / 2}, {False: 1 / 8, True: 1 / 4}
 
 
 @dataclass
@@ -88,12 +89,17 @@ class Sets:
         self.segments = {name: Moments.from_state(each) for name, each in state["segments"].items()}
 
 
-def widest(memory: int, dtype: torch.dtype) -> int:
-    """The most features of which one G takes half of these bytes."""
-    width = int((2 * LARGEST_GRAM * memory / dtype.itemsize) ** 0.5)
-    while width > 1 and gram_bytes(width + 1, dtype) > LARGEST_GRAM * memory:
+def widest(memory: int, dtype: torch.dtype, outputs: int, limited: bool) -> int:
+    """The most features, the constant among them, whose G takes its share of these bytes and leaves room for C."""
+    width = int((2 * memory / dtype.itemsize) ** 0.5)
+    while width > 1 and not _fits(width, memory, dtype, outputs, limited):
         width -= 1
     return width
+
+
+def _fits(width: int, memory: int, dtype: torch.dtype, outputs: int, limited: bool) -> bool:
+    gram, cross = gram_bytes(width, dtype), outputs * (width * dtype.itemsize + 16)
+    return gram <= LARGEST_GRAM[limited] * memory and gram + cross <= (1 - HELD_BACK[limited]) * memory
 
 
 def mergeable(sets: Sets, duals: Sequence[float]) -> list[int]:

@@ -15,10 +15,17 @@
     return broken ? `${broken} of ${life.newest.rows.length} limits broken or new tasks not learned; ${rest}.` : `No limit is known to be broken: ${rest}.`;
   };
 
+  // For who decides: what follows from the verdicts. The numbers stand in the rows.
+  const advice = () => {
+    if (!life.newest) return "To have something judged, state a limit: tolerance=\"+2pt\".";
+    if (count("bad")) return "What to do: go back (pdcl rollback), give the task more memory, or loosen its limit; its row says how far.";
+    return count("open") ? "What to do: nothing is wrong. Where a row is undecided, it says how many witnesses would decide; an audit set decides more." : "What to do: nothing.";
+  };
+
   const header = el("header", { class: "top" },
     el("div", { class: "brand" }, el("span", { class: "logo", text: "pdcl" }), el("h1", { text: life.title })),
     el("div", { class: "meta" }, el("span", { text: life.made }), pdcl.theme.control()));
-  const finding = el("section", { class: "finding", "aria-label": "Limits now" }, el("p", { class: "lead", text: lead() }),
+  const finding = el("section", { class: "finding", "aria-label": "Limits now" }, el("p", { class: "lead", text: lead() }), el("p", { class: "note", text: advice() }),
     el("dl", { class: "facts" }, fact("method", life.method), fact("tasks", learned), fact("updates", life.updates.length), fact("classes", life.classes)));
   const now = life.newest ? el("section", { "aria-labelledby": "now" }, el("h2", { id: "now", text: "Limits now" }),
     el("div", { class: "card wide", "data-chart": "promises" }, pdcl.promisesTable(life.newest))) : null;
@@ -32,7 +39,7 @@
   const updates = el("section", { "aria-labelledby": "updates" }, el("h2", { id: "updates", text: "Updates" }),
     el("div", { class: "card wide" }, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Updates, table" },
       pdcl.table(["update", "task", "how", "when (UTC)", "samples", "test score", "limits"], life.updates.map((update, k) =>
-        [String(k + 1), update.name, update.how, update.when, update.samples ? String(update.samples) : "–", pdcl.number(update.score), update.note || "–"]), "Updates"))));
+        [String(k + 1), update.name, update.how, update.when.slice(0, 16).replace("T", " "), update.samples ? String(update.samples) : "–", pdcl.number(update.score), update.note || "–"]), "Updates"))));
 
   const gates = life.gates.length ? el("section", { "aria-labelledby": "gates" }, el("h2", { id: "gates", text: "What the gate said" }),
     el("div", { class: "card wide", "data-chart": "gates" }, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Gate, table" },

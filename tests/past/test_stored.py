@@ -1,0 +1,129 @@
+"""What a past of stored samples tells and keeps, from memories that are written by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pdcl.algorithm.constraints import task_sets
+from pdcl.algorithm.selection_rules import ByDual, Uniform
+from pdcl.limits.limits import as_limits
+from pdcl.objective import OBJECTIVES
+from pdcl.past.held_back import GUARD, REPLAY, WITNESS, Counts, allowed
+from pdcl.past.refill import chosen_positions, kept_slots
+from pdcl.past.repeats import hold_back_once
+from pdcl.past.segments import Segments
+from pdcl.past.store import Memory
+from pdcl.past.stored import StoredSamples, View
+from pdcl.streams.data import TensorData
+
+OLD = {"x", "y", "task", "id", "dual", "reference"}
+CPU = torch.device("cpu")
+
+
+def memory(role: list[int], task: list[int], **more: Tensor) -> Memory:
+    n, held = len(role), Memory(50)
+    columns: dict[str, Any] = {"x": torch.zeros(n, 2), "y": torch.zeros(n).long(), "task": torch.tensor(task)}
+    columns |= {"id": torch.arange(n), "role": torch.tensor(role, dtype=torch.uint8), "dual": torch.zeros(n)}
+    held.append(**columns, reference=torch.linspace(1, 2, n), wrong=torch.zeros(n), **more)
+    return held
+
+
+def random() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def test_what_a_task_reached_is_its_mean_over_each_sample_once_and_over_512_of_many() -> None:
+    past, read = StoredSamples(Memory(5), OBJECTIVES["regression"], CPU), []
+    for n in (3, 2000):
+        x = torch.arange(float(n))[:, None]
+
+        def forward(x: Tensor) -> Tensor:
+            read.append(len(x))
+            return x
+
+        found = past.reached(TensorData(x, torch.zeros(n, 1)), forward)
+        assert math.isnan(found.error)
+        if n == 3:
+            assert found.loss == pytest.approx(float(past.goal.loss(x, torch.zeros(n, 1)).mean()))
+    assert read == [3, 512]
+
+
+def test_classes_are_balanced_among_the_samples_that_are_not_held_back() -> None:
+    y = torch.tensor([0] * 90 + [1] * 10)
+    data, trained = TensorData(torch.zeros(100, 2), y), torch.arange(100)[torch.arange(100) % 10 != 0]
+    chosen, _ = chosen_positions(Uniform(), View(data, trained), 8, lambda c: torch.zeros(len(c)), random())
+    assert y[trained[chosen]].bincount().tolist() == [4, 4]
+
+
+def test_a_segment_has_a_limit_once_it_is_both_replayed_and_measured() -> None:
+    """Guards measure: of "old" no sample is replayed, of "new" no guard is there, of "both" both."""
+    segments = Segments(as_limits({"plan=old": 0.2, "plan=new": 0.2, "plan=both": 0.2}).segments)
+    codes = torch.tensor([[1], [2], [3], [3]], dtype=torch.int16)
+    past = StoredSamples(
+        memory([GUARD, REPLAY, REPLAY, GUARD], [0] * 4, codes=codes), OBJECTIVES["classification"], CPU,
+        segments=segments,
+    )  # fmt: skip
+    layout = past.lay_out(1, by_sample=False, soften=0.0, learned=[4])
+    found = past.segment_limits(layout.sets, layout.measured_on, 1)
+    assert [math.isnan(each) for each in found] == [True, True, False]
+    assert found[2] == 0.2
+
+
+def test_a_memory_of_an_older_format_was_replayed_whole_and_knows_errors_only_where_limits_were_in_them() -> None:
+    held = Memory(50)
+    now = memory([REPLAY] * 4, [0, 0, 1, 1])
+    held.append(**{name: now[name] for name in OLD})
+    past = StoredSamples(held, OBJECTIVES["classification"], CPU)
+    past.upgrade([True, False])
+    assert held["role"].tolist() == [REPLAY] * 4
+    assert torch.equal(held["wrong"][:2], held["reference"][:2])
+    assert bool(held["wrong"][2:].isnan().all())
+
+
+def test_without_duals_of_samples_any_of_them_stay() -> None:
+    tasks = task_sets(torch.tensor([0] * 6 + [1] * 6), 2)
+    kept = kept_slots(ByDual(), tasks, [2, 6], None, torch.zeros(12).long(), random())
+    assert len(kept) == len(kept.unique()) == 8
+    assert kept[2:].tolist() == [*range(6, 12)]
+
+
+def test_a_group_stays_on_its_side_in_later_tasks() -> None:
+    """Group 7 has a stored witness, so it isn't trained on; group 8 was replayed, so it is no witness."""
+    held = memory([WITNESS, REPLAY], [0, 0], group=torch.tensor([7, 8]))
+    groups = torch.tensor([7, 8, *range(100, 118)])
+    data = TensorData(torch.rand(20, 2), torch.zeros(20).long())
+    for seed in range(20):
+        found = hold_back_once(data, Counts(0, 2), torch.Generator().manual_seed(seed), groups, held, None)
+        assert 0 not in found.trained.tolist()
+        assert 1 in found.trained.tolist()
+        assert len(found.witnesses) == 2
+
+
+def test_guards_beside_a_single_witness_share_half_of_memory() -> None:
+    assert allowed(100, 1, limited=True, capacity=100, tasks=1) == Counts(25, 1)
+
+
+@pytest.mark.parametrize("bound", ["10B", "35B"])
+def test_a_restored_memory_of_bytes_holds_as_many_samples(bound: str) -> None:
+    """Rows of a single byte are the smallest there are."""
+    first, second = Memory(bound), Memory(bound)
+    first.add_reservoir(random(), x=torch.arange(10, dtype=torch.uint8))
+    second.load_state_dict(first.state_dict())
+    assert second.capacity == first.capacity == int(bound[:-1])
+    for each in (first, second):
+        each.add_reservoir(random(), x=torch.arange(10, 90, dtype=torch.uint8))
+    assert first["x"].tolist() == second["x"].tolist()
+
+
+def test_a_memory_of_one_column_goes_back_too() -> None:
+    held = Memory(9)
+    held.append(x=torch.arange(6))
+    before = held.snapshot()
+    held.replace(torch.tensor([5, 2]), x=torch.tensor([70, 71]))
+    held.restore(before)
+    assert held["x"].tolist() == [*range(6)]

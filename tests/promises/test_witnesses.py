@@ -1,0 +1,85 @@
+"""Which samples a row is judged on, and what it says of them, from a memory that is written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from pdcl.judging.witnesses import Newest, about_newest, about_segments, after_task, look_at_witnesses, why_none
+from pdcl.limits.limit import Limit
+from pdcl.limits.limits import as_limits
+from pdcl.limits.tolerances import Tolerances
+from pdcl.objective import OBJECTIVES
+from pdcl.past.held_back import GUARD, REPLAY, WITNESS
+from pdcl.past.registry import Registry
+from pdcl.past.segments import Segments
+from pdcl.past.store import Memory
+from pdcl.past.stored import Reached, StoredSamples
+
+
+def held(
+    role: list[int], task: list[int], *, loss: float = 0.1, codes: list[int] | None = None, limits: Any = None,
+    goal: str = "classification",
+) -> StoredSamples:  # fmt: skip
+    """A past of two classes, both inputs being the scores of class 0: one sample per role."""
+    n, memory = len(role), Memory(100)
+    y = torch.zeros(n, 1) if goal == "regression" else torch.zeros(n, dtype=torch.long)
+    columns = {"x": torch.tensor([[1.0, 0.0]] * n) if goal != "regression" else torch.ones(n, 1), "y": y}
+    columns |= {"task": torch.tensor(task), "id": torch.arange(n), "role": torch.tensor(role, dtype=torch.uint8)}
+    columns |= {"dual": torch.zeros(n), "reference": torch.full((n,), loss), "wrong": torch.zeros(n)}
+    if codes is not None:
+        columns["codes"] = torch.tensor(codes, dtype=torch.int16)[:, None]
+    memory.append(**columns)
+    segments = Segments(as_limits(limits).segments) if limits else None
+    return StoredSamples(memory, OBJECTIVES[goal], torch.device("cpu"), segments=segments)
+
+
+def registry(*samples: int) -> Registry:
+    found = Registry()
+    for task, count in enumerate(samples):
+        found.register_task(task, torch.zeros(count, dtype=torch.long), None, trained=True)
+    return found
+
+
+def test_a_task_is_judged_on_its_witnesses_and_on_its_guards_where_it_has_none() -> None:
+    past = held([GUARD, WITNESS, REPLAY, WITNESS, GUARD, GUARD], [0, 0, 0, 0, 2, 2])
+    seen = look_at_witnesses(past, registry(10, 10, 10), lambda x: x)
+    first, second, third = seen.by_task(3)
+    assert [len(each.tasks) for each in (first, second, third)] == [2, 0, 2]
+    assert (bool(first.steered.any()), bool(third.steered.all())) == (False, True)
+    # Whoever reads the row must know that these samples steered.
+    goal = Limit("5%", value=0.05)
+    assert [about_newest("a", goal, True, each).steered for each in (first, third)] == [False, True]
+
+
+def test_a_segment_has_come_once_one_stored_sample_is_in_it() -> None:
+    past = held([WITNESS, WITNESS, REPLAY], [0, 0, 0], codes=[1, 0, 0], limits={"plan=old": "5%", "plan=new": "5%"})
+    known = registry(30, 30)
+    old, new = about_segments(past, known, 1, look_at_witnesses(past, known, lambda x: x), 0.1)
+    assert (old.come, len(old.now)) == (True, 1)
+    assert (new.come, len(new.now)) == (False, 0)
+
+
+def test_a_multiple_of_a_loss_is_judged_at_the_scale_of_the_loss_when_it_was_learned() -> None:
+    past = held([REPLAY] * 4 + [WITNESS] * 9, [0] * 13, loss=40.0, goal="regression")
+    limits = Tolerances("1.5x")
+    limits.names, limits.values = ["a", "b"], [60.0, 60.0]
+    newest = Newest(Reached(1.0, float("nan")), [4])
+    row = after_task(past, limits, registry(100, 100), newest, lambda x: x)[0]
+    assert row.clip == pytest.approx(10 * 1.5 * 40.0)
+
+
+def test_why_a_task_can_have_no_witnesses_names_its_smallest_group() -> None:
+    pairs = Registry()
+    pairs.register_task(0, torch.zeros(16, dtype=torch.long), torch.arange(16) // 2, trained=True)
+    assert why_none(pairs, 0).endswith("16 samples may be held back, and the smallest of its groups has 2")
+    assert why_none(registry(9), 0).endswith("its 9 samples may be held back, and that is none")
+    assert why_none(registry(10), 0) == ""
+
+
+def test_limits_of_names_that_no_task_has_wait() -> None:
+    limits = Tolerances({"fire": "5%", "hail": "5%", "*": "10%"})
+    limits.names = ["fire"]
+    assert [name for name, _ in limits.waiting()] == ["hail"]
