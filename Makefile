@@ -8,7 +8,7 @@ SEED ?= 0
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-DECIDING := algorithm limits past judging learning lifelong methods features release metrics objective
+DECIDING := algorithm limits past judging learning lifelong methods features release logs metrics objective
 COVERED := $(addprefix --cov=pdcl.,$(DECIDING))
 COVERAGE ?= 95
 

@@ -211,11 +211,11 @@ USING: dict[str, tuple[Asked, str]] = {
 GATE: dict[str, tuple[Asked, str]] = {
     f"gate {name}={str(value)[:20]}": ((lambda m, p, name=name, value=value: _gated(m, **{name: value})), named)
     for name, value, named in [
-        ("max_error", "0.1", "max_error='0.1'"), ("max_error", True, "max_error=True"), ("max_error", [0.1], "[0.1]"),
+        ("max_error", "a lot", "max_error="), ("max_error", True, "max_error=True"), ("max_error", [0.1], "[0.1]"),
         ("max_error", 0.1j, "0.1j"), ("max_error", HUGE, "max_error"), ("max_error", NAN, "max_error=nan"),
-        ("max_drop", "1", "max_drop='1'"), ("min_sensitivity", "0.9", "min_sensitivity='0.9'"),
+        ("max_drop", "1", "no error rate below 1"), ("min_sensitivity", "much", "min_sensitivity="),
         ("min_sensitivity", NAN, "min_sensitivity=nan"), ("min_specificity", 2, "positive"),
-        ("max_loss", "1", "max_loss='1'"), ("limits", [1], "limits=[1]"), ("limits", {"all": "a"}, "'a'"),
+        ("max_loss", "much", "max_loss="), ("limits", [1], "limits=[1]"), ("limits", {"all": "a"}, "'a'"),
         ("confidence", "0.9", "confidence='0.9'"), ("confidence", HUGE, "confidence"), ("confidence", NAN, "nan"),
         ("looks", "2", "looks='2'"), ("looks", True, "looks=True"), ("looks", 10**30, "looks="), ("looks", 2.5, "2.5"),
         ("by", 5, "by=5"), ("groups", 5, "groups=5"), ("groups", [[1, 2]] * 21, "groups="), ("ledger", 5, "ledger=5"),
@@ -229,7 +229,7 @@ GATE: dict[str, tuple[Asked, str]] = {
     ]
 } | {
     "gate clip 0": (lambda m, p: _gated(m, max_error=None, max_loss=0.1, clip=0), "clip=0"),
-    "gate clip a text": (lambda m, p: _gated(m, max_error=None, max_loss=0.1, clip="3"), "clip='3'"),
+    "gate clip a text": (lambda m, p: _gated(m, max_error=None, max_loss=0.1, clip="much"), "clip='much'"),
     "gate model 5": (lambda m, p: _gated(5), "model=5"),
     "gate model None": (lambda m, p: _gated(None), "model=None"),
     "gate a fresh learner": (lambda m, p: _gated(_fresh()), "learned nothing yet"),
@@ -240,7 +240,7 @@ GATE: dict[str, tuple[Asked, str]] = {
 UPDATE: dict[str, tuple[Asked, str]] = {
     f"update {name}={str(value)[:20]}": ((lambda m, p, name=name, value=value: _updated(p, **{name: value})), named)
     for name, value, named in [
-        ("model", 5, "model=5"), ("audit", 5, "audit=5"), ("data", 5, "int"), ("max_drop", ".1", "max_drop='.1'"),
+        ("model", 5, "model=5"), ("audit", 5, "audit=5"), ("data", 5, "int"), ("max_drop", "a lot", "max_drop="),
         ("audit_share", "x", "audit_share='x'"), ("audit_share", NAN, "audit_share=nan"), ("audit_budget", -1, "-1"),
         ("audit_budget", "9", "audit_budget='9'"), ("groups", [1] * 21, "groups=[1"), ("name", None, "name="),
         ("name", "", "name=''"), ("name", "\ud800", "surrogate"), ("listener", 5, "listener=5"),

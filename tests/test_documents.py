@@ -28,6 +28,13 @@ def test_the_examples_of_readme_and_limits_run(name, number, tmp_path):
     assert done.stdout.strip()
 
 
+def test_the_page_of_exact_runs_from_top_to_bottom(tmp_path):
+    code = "import torch\ntorch.set_num_threads(1)\n" + "\n".join(blocks("docs/exact.md"))
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-3:] == ["4", "3", "True"]
+
+
 @pytest.mark.parametrize("number", range(3))
 def test_the_rules_of_the_document_are_short_and_run_from_the_command_line(number, tmp_path):
     """Each of a dual rule, a partition rule and a buffer policy, as a reader would run it."""

@@ -30,3 +30,13 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     running.stdout.close()
     said = running.stderr.read().decode()
     assert (running.wait(120), said) == (141, "")
+
+
+@pytest.mark.parametrize(
+    "verb", ["run digits pdcl", "gate", "update", "forget", "rollback", "prices", "report", "watch"]
+)
+def test_help_shows_types_and_defaults_as_people_write_them(verb):
+    words = [sys.executable, "-m", "pdcl", *verb.split(), "--help"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "{None}" not in said
+    assert "default: None" not in " ".join(said.replace("│", " ").split())

@@ -17,7 +17,7 @@ from pdcl.features.ngrams import FIRST, SECOND, NGrams
 from pdcl.features.vectors import column_spreads
 from pdcl.methods.squared_loss import squared
 from pdcl.past.quadratics import cell_weights
-from pdcl.past.sets import LARGEST_GRAM, Sets, widest
+from pdcl.past.sets import Sets, widest
 from pdcl.past.statistics import Moments, Running, check_finite, gram_bytes, without_empty
 from pdcl.ragged import Ragged
 from pdcl.storage.serialize import same
@@ -94,9 +94,17 @@ def test_sets_are_saved_with_those_of_segments() -> None:
 
 @pytest.mark.parametrize("memory", [10, 37, 1000, 123_457])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_widest_features_fill_half_of_memory(memory: int, dtype: torch.dtype) -> None:
-    fit = [width for width in range(1, 400) if gram_bytes(width + 1, dtype) <= LARGEST_GRAM * memory]
-    assert widest(memory, dtype) == max(fit, default=1)
+@pytest.mark.parametrize(("limited", "gram", "both"), [(True, 1 / 2, 3 / 4), (False, 3 / 4, 7 / 8)])
+def test_the_widest_features_leave_room_for_classes_and_guards(
+    memory: int, dtype: torch.dtype, limited: bool, gram: float, both: float
+) -> None:
+    fit = [
+        width
+        for width in range(1, 600)
+        if gram_bytes(width, dtype) <= gram * memory
+        and gram_bytes(width, dtype) + 10 * (width * dtype.itemsize + 16) <= both * memory
+    ]
+    assert widest(memory, dtype, 10, limited) == max(fit, default=1)
 
 
 @pytest.mark.parametrize("targets", [[[0, 0]], [[0, 1, 1], [2, 0, 0, 0]], [[3], [3, 3], [0, 1, 2]]])

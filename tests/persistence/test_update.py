@@ -17,7 +17,7 @@ from pdcl.errors import PdclError, StateError, UsageError
 from pdcl.lifelong.entry import REFUSED, ROLLED_BACK
 from pdcl.release.evidence import verify
 from pdcl.release.gate import model_hash
-from pdcl.release.updating import data_hash, samples_of
+from pdcl.release.update_job import data_hash, samples_of
 from pdcl.reports.writing import report
 from pdcl.streams.audits import read_audit
 

@@ -256,9 +256,15 @@ def margins(limits: Tensor, guards: Guards, wrong: Tensor, then: Tensor | None) 
 def chosen_head(
     weights: Weights, guards: Guards, heads: Sequence[str], rhos: Sequence[float]
 ) -> tuple[Weights, Tensor]:
-    """Head and ρ with the least mean error on guards; of equals the first. Around the middle of `rhos` first, then
-    while it helps."""
+    """Head and ρ with the least mean error on guards; of equals the first. Every second of `rhos`, then the neighbours
+    of the best: an error that is flat on one side would end a search that only goes on while it helps. Of those within
+    half a standard error of the best, the one nearest the middle: few guards say little."""
     best: tuple[float, Weights, Tensor] | None = None
+
+    def seen_scores(W: Tensor) -> Tensor:
+        scores = guards.features @ W
+        return scores.masked_fill(~weights.seen, UNSEEN) if guards.classes else scores
+
     for head in heads:
         known: dict[int, tuple[float, Weights, Tensor]] = {}
 
@@ -266,18 +272,22 @@ def chosen_head(
             if place not in known:
                 tried = replace(weights, head=head, rho=rhos[place])
                 W = tried.solve([0.0] * len(weights.constraints))
-                scores = guards.features @ W
-                scores = scores.masked_fill(~weights.seen, UNSEEN) if guards.classes else scores
-                known[place] = (guards.mean_error(guards.wrong(scores)), tried, W)
+                known[place] = (guards.mean_error(guards.wrong(seen_scores(W))), tried, W)
             return known[place][0]
 
-        at = len(rhos) // 2
-        look(at)
-        for step in (-1, 1):
-            place = at
-            while 0 <= place + step < len(rhos) and look(place + step) <= min(each[0] for each in known.values()):
-                place += step
-        found = min(known.items(), key=lambda item: (item[1][0], abs(item[0] - at)))[1]
+        middle = len(rhos) // 2
+        for place in range(middle % 2, len(rhos), 2):
+            look(place)
+        best_place = min(known, key=lambda place: (known[place][0], abs(place - middle)))
+        for place in (best_place - 1, best_place + 1):
+            if 0 <= place < len(rhos):
+                look(place)
+        least = min(known.values(), key=lambda each: each[0])
+        wrong = guards.wrong(seen_scores(least[2]))
+        level = least[0] + MARGIN * float(wrong.std()) / len(wrong) ** 0.5
+        found = known[
+            min((place for place in known if known[place][0] <= level), key=lambda place: abs(place - middle))
+        ]
         if best is None or found[0] < best[0]:
             best = found
     assert best is not None

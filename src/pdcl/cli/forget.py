@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.printable import say
 
 
@@ -36,7 +37,7 @@ class Forget:
 
 
 def main(argv: list[str]) -> int:
-    asked = tyro.cli(Forget, args=argv, prog="pdcl forget")
+    asked = tyro.cli(plain(Forget), args=argv, prog="pdcl forget")
     from pdcl.cli.building import own_network
     from pdcl.release.forgetting import forget
 

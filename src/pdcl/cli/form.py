@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import typing
 from dataclasses import field, fields, make_dataclass
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
@@ -20,6 +21,7 @@ AS_TEXT: dict[str, Any] = {
     "optimizer": str,
     "scheduler": str | None,
 }
+T = TypeVar("T")
 NOT_OFFERED = ("objective", "backbone", "class_weights")
 
 
@@ -30,6 +32,30 @@ def explained(kind: type) -> dict[str, str]:
         for name, text in re.findall(r"^    (\w+): (.+(?:\n {8}\S.*)*)", base.__doc__ or "", re.MULTILINE):
             found[name] = " ".join(text.split())
     return found
+
+
+def as_people_write(type_: Any, value: Any) -> dict[str, Any]:
+    """How help shows an option: `FLOAT` in place of `{None}|FLOAT`, and no `(default: None)`."""
+    kinds = [kind for kind in typing.get_args(type_) if kind is not type(None)]
+    open_ended = type(None) in typing.get_args(type_) and len(kinds) == 1
+    names = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
+    only = kinds[0] if open_ended else type_
+    shown: dict[str, Any] = {"metavar": names[only]} if only in (int, float, str, Path) else {}
+    return shown | ({"help_behavior_hint": ""} if value is None or value == () else {})
+
+
+def plain(kind: type[T]) -> type[T]:
+    """A dataclass of options, whose help is made as people write it. What an option says of itself stands."""
+    for each in fields(cast(Any, kind)):
+        hint = typing.get_type_hints(kind, include_extras=True)[each.name]
+        type_, *notes = typing.get_args(hint) if typing.get_origin(hint) is Annotated else (hint,)
+        shown = as_people_write(type_, each.default)
+        own = [note for note in notes if hasattr(note, "metavar")]
+        stated = {name: value for note in own for name in ("metavar", "aliases") if (value := getattr(note, name))}
+        if shown:
+            rest = [note for note in notes if note not in own]
+            kind.__annotations__[each.name] = Annotated[(type_, *rest, tyro.conf.arg(**shown | stated))]
+    return kind
 
 
 def given(argv: list[str]) -> set[str]:
@@ -50,7 +76,7 @@ def parse(kinds: list[type], defaults: dict[str, Any], argv: list[str], prog: st
                 value = defaults.get(each.name, each.default)
                 value = str(value) if each.name in AS_TEXT and value is not None else value
                 type_ = str | None if type_ is str and value is None else type_
-                about_it = tyro.conf.arg(help=helps.get(each.name, ""))
+                about_it = tyro.conf.arg(help=helps.get(each.name, ""), **as_people_write(type_, value))
                 # Annotated of a type that is only known at run time.
                 note: Any = typing.cast(Any, Annotated)[type_, about_it]
                 columns[each.name] = (each.name, note, field(default=value))

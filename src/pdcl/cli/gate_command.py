@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.errors import UsageError
 from pdcl.printable import say
 from pdcl.screen import Screen
@@ -29,15 +30,15 @@ class Gate:
     """Where a learner was saved."""
     audit: Annotated[str | None, tyro.conf.arg(metavar="DIR|STREAM")] = None
     """Directory with samples.npz (x, y and columns), or a stream, whose test data is taken."""
-    max_error: float | None = None
+    max_error: Annotated[str | None, tyro.conf.arg(metavar="5%|0.05")] = None
     """Limit on the error rate of every group, such as 0.05."""
-    max_loss: float | None = None
+    max_loss: Annotated[str | None, tyro.conf.arg(metavar="LOSS")] = None
     """Limit on the mean loss; PASS needs that no loss reaches --clip."""
-    min_sensitivity: float | None = None
+    min_sensitivity: Annotated[str | None, tyro.conf.arg(metavar="95%|0.95")] = None
     """Limit from below on the sensitivity of every class."""
-    min_specificity: float | None = None
+    min_specificity: Annotated[str | None, tyro.conf.arg(metavar="95%|0.95")] = None
     """Limit from below on the specificity of every class."""
-    max_drop: float | None = None
+    max_drop: Annotated[str | None, tyro.conf.arg(metavar="+2pt|0.02")] = None
     """Limit on how much the error rate of every group rises, on the same samples: 0.02 is two points."""
     against: Annotated[Path | None, tyro.conf.arg(metavar="OLD")] = None
     """The model in use, which --max-drop compares with; drops since a task was learned count in any case."""
@@ -56,7 +57,7 @@ class Gate:
     unpaired: Literal["undecided", "drop"] = "undecided"
     """Items that one log lacks: PASS is impossible, or they are left out."""
     limit: Annotated[tuple[str, ...], tyro.conf.arg(metavar="GROUP=VALUE ...")] = ()
-    """Limits of groups that have their own; on logs: "math:+2pt, *:+3pt"."""
+    """Limits of groups that have their own, such as owl=10%; on logs: "math:+2pt, *:+3pt"."""
     by: Annotated[str, tyro.conf.arg(metavar="task|class|COLUMN|all")] = "auto"
     """What the groups are; auto: task where the audit set has that column."""
     groups: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
@@ -85,7 +86,7 @@ class Gate:
 
 def judge(argv: list[str]) -> int:
     config = (tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff)
-    asked = tyro.cli(Gate, args=argv, prog="pdcl gate", description=ABOUT, config=config)
+    asked = tyro.cli(plain(Gate), args=argv, prog="pdcl gate", description=ABOUT, config=config)
     if asked.verify is not None:
         return _verify(asked)
     if asked.before is not None or asked.after is not None:
@@ -131,7 +132,12 @@ def _compare(asked: Gate) -> int:
 def _plan(asked: Gate) -> int:
     from pdcl.release.planning import plan_text
 
-    given = (asked.confidence, asked.looks, asked.max_error, asked.ledger)
+    for name in ("max_loss", "min_sensitivity", "min_specificity", "clip"):
+        if getattr(asked, name) is not None:
+            raise UsageError(
+                f"--plan speaks of --max-error and --max-drop; --{name.replace('_', '-')} has no effect on it"
+            )
+    given = (asked.confidence, asked.looks, asked.max_error, asked.ledger, asked.max_drop)
     sys.stdout.write(plan_text(asked.audit, asked.by, asked.groups, *given))
     return 0
 
@@ -153,14 +159,13 @@ def _verify(asked: Gate) -> int:
 
 
 def limits(pairs: tuple[str, ...]) -> dict[str, float]:
-    """`GROUP=VALUE` words."""
+    """`GROUP=VALUE` or `GROUP:VALUE` words."""
+    from pdcl.release.amounts import amount_of
+
     found = {}
     for pair in pairs:
-        name, equals, value = pair.rpartition("=")
-        try:
-            found[name] = float(value)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise UsageError(f"--limit {pair!r} must be GROUP=VALUE, such as --limit 'owl=0.1'")
+        at = max(pair.rfind("="), pair.rfind(":"))
+        if at < 1:
+            raise UsageError(f"--limit {pair!r} must be GROUP=VALUE, such as --limit owl=10% or --limit owl=+2pt")
+        found[pair[:at]] = amount_of(pair[at + 1 :], f"--limit {pair[:at]}")
     return found

@@ -25,6 +25,8 @@ def compare_logs(asked: Gate) -> int:
     for name in OF_MODELS:
         if getattr(asked, name) is not None:
             raise UsageError(f"--{name.replace('_', '-')} has no effect on logs; limits are --limit or --limits FILE")
+    if asked.plan and asked.before is not None and (asked.limits is None) != (not asked.limit):
+        return _plan(asked)
     if asked.before is None or asked.after is None:
         raise UsageError("two logs are compared: give --before LOGS and --after LOGS")
     if (asked.limits is None) == (not asked.limit):
@@ -40,6 +42,18 @@ def compare_logs(asked: Gate) -> int:
         notes = Screen(stderr=asked.format != "table", soft_wrap=True)
         notes.print(f"evidence: {asked.evidence}\nnext: pdcl gate --verify {asked.evidence}")
     return verdict.exit_code
+
+
+def _plan(asked: Gate) -> int:
+    from pdcl.release.log_planning import plan_logs
+
+    text = plan_logs(
+        asked.before, asked.limits or ", ".join(asked.limit), by=None if asked.by == "auto" else asked.by,
+        groups=asked.groups, columns=columns(asked.columns), metric=asked.metric, confidence=asked.confidence,
+        looks=asked.looks, ledger=asked.ledger,
+    )  # fmt: skip
+    sys.stdout.write(text)
+    return 0
 
 
 def columns(text: str | None) -> dict[str, str]:

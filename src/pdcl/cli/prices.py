@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from pdcl.cli.form import plain
 from pdcl.screen import Screen
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class PricesOf:
 
 
 def main(argv: list[str]) -> int:
-    asked = tyro.cli(PricesOf, args=argv, prog="pdcl prices")
+    asked = tyro.cli(plain(PricesOf), args=argv, prog="pdcl prices")
     from pdcl.errors import UsageError
     from pdcl.records.reading import read_config
     from pdcl.release.prices import prices

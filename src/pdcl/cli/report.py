@@ -10,6 +10,7 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.printable import say
 
 
@@ -34,7 +35,7 @@ class Report:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = tyro.cli(Report, args=argv, prog="pdcl report")
+    options = tyro.cli(plain(Report), args=argv, prog="pdcl report")
     from pdcl.errors import UsageError
     from pdcl.reports.life import is_model
     from pdcl.reports.writing import write_report

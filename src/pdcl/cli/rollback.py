@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.printable import printable, say
 
 
@@ -29,7 +30,7 @@ class Rollback:
 
 
 def main(argv: list[str]) -> int:
-    asked = tyro.cli(Rollback, args=argv, prog="pdcl rollback")
+    asked = tyro.cli(plain(Rollback), args=argv, prog="pdcl rollback")
     from pdcl.cli.building import own_network
     from pdcl.release.rolling_back import rollback
 

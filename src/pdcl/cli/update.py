@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.cli.gate import guarded
 from pdcl.printable import say
 
@@ -34,15 +35,15 @@ class Options:
     model that the model filled. Without a limit of the gate (--max-drop …) the model's own limits decide alone."""
     name: str | None = None
     """What the new task is called, such as 2026-12; of a table, what its task column says."""
-    max_drop: float | None = None
+    max_drop: Annotated[str | None, tyro.conf.arg(metavar="+2pt|0.02")] = None
     """Limit on how much an error rate rises, against the model in use and since each task was learned: 0.02."""
-    max_error: float | None = None
+    max_error: Annotated[str | None, tyro.conf.arg(metavar="5%|0.05")] = None
     """Limit on the error rate of every group."""
-    max_loss: float | None = None
+    max_loss: Annotated[str | None, tyro.conf.arg(metavar="LOSS")] = None
     """Limit on the mean loss; a PASS needs that no loss reaches the clip."""
-    min_sensitivity: float | None = None
+    min_sensitivity: Annotated[str | None, tyro.conf.arg(metavar="95%|0.95")] = None
     """Limit from below on the sensitivity of every class."""
-    min_specificity: float | None = None
+    min_specificity: Annotated[str | None, tyro.conf.arg(metavar="95%|0.95")] = None
     """Limit from below on the specificity of every class."""
     limit: Annotated[tuple[str, ...], tyro.conf.arg(metavar="GROUP=VALUE ...")] = ()
     """Limits of groups that have their own."""
@@ -70,6 +71,12 @@ class Options:
     """Keep the content of audit samples out of the evidence with --no-samples."""
     again: bool = False
     """Decide anew what was refused or rolled back; it takes a look."""
+    accept_undecided: bool = False
+    """Promote what the gate can't decide; --why says the reason. A FAIL is never accepted."""
+    why: str | None = None
+    """Why an undecided update is accepted; lineage, ledger and report keep it."""
+    plan: bool = False
+    """Say what the audit set can decide with this data's part of it; nothing is learned, no look is taken."""
     network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None
     """Function that builds the model's own network."""
 
@@ -80,18 +87,40 @@ def main(argv: list[str]) -> int:
 
 def _updated(argv: list[str]) -> int:
     config = (tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff)
-    asked = tyro.cli(Options, args=argv, prog="pdcl update", description=ABOUT, config=config)
+    asked = tyro.cli(plain(Options), args=argv, prog="pdcl update", description=ABOUT, config=config)
     from pdcl.cli.building import own_network
     from pdcl.cli.gate_command import limits
     from pdcl.release.output import show
     from pdcl.release.updating import update
 
-    options = {name: value for name, value in vars(asked).items() if name not in ("model", "data", "limit", "network")}
+    apart = ("model", "data", "limit", "network", "plan")
+    options = {name: value for name, value in vars(asked).items() if name not in apart}
     handed = {} if asked.network is None else {"network": own_network(asked.network)}
+    if asked.plan:
+        return _plan(asked, handed)
     made = update(asked.model, asked.data, limits=limits(asked.limit) or None, **options, **handed)
     if made.verdict is not None:
         show(made.verdict)
         say()
-    say(made)
+    # The table has said the reason; it stands once.
+    told = made.verdict is not None and "override" not in made.record
+    say(" ".join([f"{made.name}: {made.decision}.", *made.remarks]) if told else made)
     say(f"next: pdcl report {asked.model}" + ("" if not made else f", or back: pdcl rollback {asked.model}"))
     return made.exit_code
+
+
+PLANNED = (
+    "name", "audit", "max_drop", "max_error", "by", "groups", "confidence", "looks", "audit_share", "audit_budget",
+)  # fmt: skip
+
+
+def _plan(asked: Options, handed: dict[str, Any]) -> int:
+    from pdcl.errors import UsageError
+    from pdcl.release.update_plan import plan_update
+
+    usual = Options(asked.model, asked.data)
+    for name, value in vars(asked).items():
+        if name not in (*PLANNED, "model", "data", "plan", "network") and value != getattr(usual, name):
+            raise UsageError(f"--{name.replace('_', '-')} has no effect on --plan")
+    say(plan_update(asked.model, asked.data, **{name: getattr(asked, name) for name in PLANNED}, **handed).rstrip())
+    return 0

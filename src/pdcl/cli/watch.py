@@ -11,6 +11,7 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.errors import UsageError
 from pdcl.printable import say
 
@@ -30,7 +31,7 @@ class Watch:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = tyro.cli(Watch, args=argv, prog="pdcl watch", config=(tyro.conf.PositionalRequiredArgs,))
+    options = tyro.cli(plain(Watch), args=argv, prog="pdcl watch", config=(tyro.conf.PositionalRequiredArgs,))
     if not options.directory.is_dir():
         raise UsageError(f"{options.directory} is not a directory; give one that runs are written to, such as runs")
     try:

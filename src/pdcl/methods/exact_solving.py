@@ -22,8 +22,8 @@ from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
 from pdcl.past.statistics import Moments, Running, added
 
-RHOS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-USUAL_RHO = 1e-3
+RHOS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+USUAL_RHO = 1e-2
 CHOSEN_FROM = 30
 # The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
 DEAREST = 10.0

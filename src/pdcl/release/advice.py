@@ -12,6 +12,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.owners import belonging
 from pdcl.release.criteria import PAIRED
 from pdcl.release.deciding import FAIL, PASS, Judged
+from pdcl.release.leaning import leaning
 from pdcl.release.output import number, title
 
 STEADY = 0.02
@@ -38,7 +39,13 @@ def levers(learner: Learner, judged: list[Judged], by: str | None, tasks: list[s
         segment = None if by in (None, "class", "task") or label is not None else f"{by}={row.group}"
         known = by is None or task is not None or label is not None or segment is not None
         held = stored(learner, task, label, segment) if known else None
-        found[title(row)] = [_limit(row), *_samples(row), *_memory(row, held), *_dual(learner, task)]
+        found[title(row)] = [
+            *filter(None, [leaning(row)]),
+            _limit(row),
+            *_samples(row),
+            *_memory(row, held),
+            *_dual(learner, task),
+        ]
     return found
 
 

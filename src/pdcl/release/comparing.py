@@ -67,7 +67,7 @@ def compare(
     if unpaired not in ("undecided", "drop"):
         raise UsageError(f"unpaired={short(unpaired)} must be undecided or drop")
     form = Form(dict(columns or {}), metric, reader)
-    plan, stated = _stated(limits)
+    plan, stated = stated_of(limits)
     by = by or (plan.by if plan else None) or "task"
     confidence = confidence if plan is None or confidence is not None else plan.confidence
     looks = looks if plan is None or looks is not None else plan.looks
@@ -77,7 +77,7 @@ def compare(
 
         check_place(place)
     case = Compared.of(read_log(before, form, "before"), read_log(after, form, "after"), stated, by, groups)
-    book = Ledger(ledger or _beside(plan, before))
+    book = Ledger(ledger or beside(plan, before))
     floor = None if rerun is None else noise_floor(case, read_log(rerun, form, "rerun"))
     verdict = case.judged(book, confidence, looks, plan, unpaired == "drop", [] if floor is None else [floor])
     if place is not None:
@@ -237,7 +237,7 @@ def advice(row: Judged, looks: int) -> list[str]:
     return lines
 
 
-def _stated(limits: Any) -> tuple[Plan | None, Limits]:
+def stated_of(limits: Any) -> tuple[Plan | None, Limits]:
     if isinstance(limits, Path) or (isinstance(limits, str) and limits.endswith(".toml")):
         plan = read_plan(path_of(limits, "limits"))
         return plan, _checked(plan.limits)
@@ -261,7 +261,7 @@ def _checked(limits: Limits) -> Limits:
     return limits
 
 
-def _beside(plan: Plan | None, before: Any) -> Path:
+def beside(plan: Plan | None, before: Any) -> Path:
     if plan is not None:
         return plan.path.with_name(f"{plan.path.stem}.{LEDGER}")
     if isinstance(before, Log):

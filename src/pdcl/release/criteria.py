@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pdcl.errors import UsageError
-from pdcl.given import number_of, short
+from pdcl.release.amounts import Stated, amount_of, amounts_of
 
 CRITERIA = {
     "error": "error rate",
@@ -67,21 +67,21 @@ class Criterion:
 
 
 def criteria_of(
-    max_error: float | None = None,
-    max_loss: float | None = None,
-    min_sensitivity: float | None = None,
-    min_specificity: float | None = None,
-    limits: Mapping[str, float] | None = None,
+    max_error: Stated | None = None,
+    max_loss: Stated | None = None,
+    min_sensitivity: Stated | None = None,
+    min_specificity: Stated | None = None,
+    limits: Mapping[str, Stated] | None = None,
     clip: float | None = None,
-    max_drop: float | None = None,
+    max_drop: Stated | None = None,
     against: bool = False,
 ) -> tuple[Criterion, ...]:
-    """What is asked, as limits from above. A number without a unit is no limit.
+    """What is asked, as limits from above: numbers, or as people write them (+2pt, 5%).
 
     A largest drop holds since each task was learned, and `against` another model where there is one.
     """
     max_error, max_loss, max_drop, min_sensitivity, min_specificity, clip = (
-        None if value is None else number_of(value, name)
+        None if value is None else amount_of(value, name)
         for name, value in {
             "max_error": max_error, "max_loss": max_loss, "max_drop": max_drop, "min_sensitivity": min_sensitivity,
             "min_specificity": min_specificity, "clip": clip,
@@ -105,10 +105,7 @@ def criteria_of(
         raise UsageError("clip has no effect without max_loss")
     if clip is not None and clip <= 0:
         raise UsageError(f"clip={clip} must be positive: losses count up to it")
-    if limits is not None and not isinstance(limits, Mapping):
-        raise UsageError(f"limits={short(limits)} must be limits by group, such as {{'owl': 0.1}}")
-    own = {str(name): number_of(limit, f"limits[{name!r}]") for name, limit in (limits or {}).items()}
-    special = tuple(sorted(own.items()))
+    special = tuple(sorted(amounts_of(limits).items()))
     kinds = [(kind, limit) for kind, limit in chosen.items() if kind != "drop"]
     if max_drop is not None:
         kinds += [("drop", max_drop)] if against else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from pdcl.lifelong.entry import LEARNED, REFUSED, ROLLED_BACK
 from pdcl.lifelong.lineage import Lineage
 from pdcl.printable import printable
 from pdcl.release.covering import Coverage
-from pdcl.release.deciding import FAIL, PASS, Judged
+from pdcl.release.deciding import FAIL, PASS, UNDECIDED, Judged
 from pdcl.release.outcome import CODES, Verdict
 from pdcl.release.output import number
 
@@ -26,7 +27,8 @@ class Update:
     """What became of an update. `bool(update)` is whether the model in use is the updated one.
 
     decision: promoted, refused, or rolled back (since). verdict: of the gate, None where it wasn't asked or where the
-    decision was made before (`repeated`). record: what the lineage holds of it.
+    decision was made before (`repeated`). changed: limits that this call states otherwise than
+    that decision. record: what the lineage holds of it.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Update:
     record: dict[str, Any] = field(repr=False)
     verdict: Verdict | None = field(default=None, repr=False)
     repeated: bool = False
+    changed: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.decision == PROMOTED
@@ -46,7 +49,21 @@ class Update:
 
     def __str__(self) -> str:
         before = " (decided before: same name, same data)" if self.repeated else ""
-        return printable(f"{self.name}: {self.decision}{before}. {self.why}")
+        return printable(" ".join([f"{self.name}: {self.decision}{before}. {self.why}", *self.remarks]))
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the reason alone doesn't say: limits that changed."""
+        lines = (
+            [f"Decided under other limits ({', '.join(self.changed)}); --again decides anew."] if self.changed else []
+        )
+        moved = self.record.get("changed")
+        return lines + ([f"Limits changed since the update before: {', '.join(moved)}."] if moved else [])
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the gate couldn't tell."""
+        return self.record.get("verdict") == UNDECIDED
 
 
 def gated(verdict: Verdict) -> dict[str, Any]:
@@ -89,6 +106,33 @@ def ungated(promises: Promises | None) -> dict[str, Any]:
         counts = f"{len(promises.kept)} kept, {len(promises.undecided)} undecided, none broken"
         why = f"No gate was asked; the model's own limits, on its witnesses: {counts}."
     return {"verdict": None, "why": why, "look": None, "rows": []}
+
+
+def reason_of(accept_undecided: bool, why: str | None) -> str | None:
+    """Why an undecided update is to be accepted; both are given, or none."""
+    if not accept_undecided:
+        if why is not None:
+            raise UsageError("why has no effect without accept_undecided")
+        return None
+    if not isinstance(why, str) or not why.strip():
+        raise UsageError("accept_undecided needs why: the reason stands in lineage, ledger and report")
+    return why.strip()
+
+
+def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    """Limits that stand otherwise, as `max_drop: 0.02 → 0.05`."""
+    names = [name for name in dict.fromkeys([*then, *now]) if name not in ("looks", "confidence")]
+    moved = [name for name in names if then.get(name) != now.get(name)]
+    return tuple(f"{name}: {then.get(name, 'none')} → {now.get(name, 'none')}" for name in moved)
+
+
+def changed_since(lineage: Lineage, now: Mapping[str, Any]) -> list[str]:
+    """What is asked otherwise than of the newest update."""
+    for entry in reversed(lineage.entries):
+        record = entry["result"].get("update")
+        if record is not None and entry["how"] in (LEARNED, REFUSED):
+            return list(changes(record["limits"], now))
+    return []
 
 
 def decided(lineage: Lineage, name: str, data: str) -> Update | None:

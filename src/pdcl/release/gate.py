@@ -18,6 +18,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.rows import audit_rows, is_table
 from pdcl.records.schema import CONFIG
 from pdcl.release.advice import labels_of, levers
+from pdcl.release.amounts import Stated
 from pdcl.release.covering import Coverage, coverage, listed
 from pdcl.release.criteria import Asked, criteria_of
 from pdcl.release.deciding import PASS, UNDECIDED, Row, decide
@@ -41,13 +42,13 @@ def gate(
     model: Learner | str | Path,
     audit: Any,
     *,
-    max_error: float | None = None,
-    max_loss: float | None = None,
-    min_sensitivity: float | None = None,
-    min_specificity: float | None = None,
-    max_drop: float | None = None,
+    max_error: Stated | None = None,
+    max_loss: Stated | None = None,
+    min_sensitivity: Stated | None = None,
+    min_specificity: Stated | None = None,
+    max_drop: Stated | None = None,
     against: Learner | str | Path | None = None,
-    limits: Mapping[str, float] | None = None,
+    limits: Mapping[str, Stated] | None = None,
     by: str = "auto",
     groups: Any = None,
     confidence: float | None = None,

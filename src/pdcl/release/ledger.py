@@ -111,6 +111,14 @@ class Ledger:
             if not any(entry.get("of", look.key) == look.key and entry["look"] == look.number for entry in noted):
                 self._append(entries, {"kind": "verdict", "look": look.number, "of": look.key, **verdict})
 
+    def accept(self, look: Look, name: str, why: str) -> None:
+        """Write down that somebody went on although this look decided nothing, once."""
+        said = {"kind": "accepted", "look": look.number, "of": look.key, "update": name, "why": why}
+        with self._alone():
+            entries = self.entries()
+            if not any(said.items() <= entry.items() for entry in entries):
+                self._append(entries, said)
+
     def text(self) -> str:
         return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from pdcl.printable import printable
+from pdcl.release.amounts import Stated, amount_of
 from pdcl.release.criteria import criteria_of
-from pdcl.release.estimates import certifiable, wanted
+from pdcl.release.foresight import drop_line, error_line
 from pdcl.release.ledger import Ledger
 from pdcl.release.ledgers import others_of
 from pdcl.release.looks import level_of
@@ -35,27 +36,41 @@ def plan_text(
     groups: str | None = None,
     confidence: float | None = None,
     looks: int | None = None,
-    max_error: float | None = None,
+    max_error: Stated | None = None,
     ledger: str | Path | None = None,
+    max_drop: Stated | None = None,
 ) -> str:
-    """Per group, the smallest error rate that its samples can certify in one of `looks` looks.
+    """Per group, what its samples can decide in one of `looks` looks.
 
     Where the first look was taken, the ledger has fixed `looks` and `confidence`.
     """
-    if max_error is not None:
-        criteria_of(max_error)
     examined = as_audit(audit)
-    book, sample = Ledger(ledger or examined.place), sample_of(examined)
-    looks, confidence = book.planned(looks, confidence, sample, others_of(book)[0])
+    return told(examined, Ledger(ledger or examined.place), by, groups, confidence, looks, max_error, max_drop)
+
+
+def told(
+    audit: Audit,
+    book: Ledger,
+    by: str,
+    groups: str | None,
+    confidence: float | None,
+    looks: int | None,
+    max_error: Stated | None,
+    max_drop: Stated | None,
+) -> str:
+    """The lines of a plan, for audit data that may not be on disk yet."""
+    error = None if max_error is None else amount_of(max_error, "max_error")
+    drop = None if max_drop is None else amount_of(max_drop, "max_drop")
+    if error is not None or drop is not None:
+        criteria_of(error, max_drop=drop)
+    looks, confidence = book.planned(looks, confidence, sample_of(audit), others_of(book)[0])
     level = level_of(confidence, looks)
-    counts = sizes(examined, by, groups)
-    lines = [plan_line(printable(name), count, level, max_error) for name, count in counts.items()]
-    head = f"With {looks} planned looks at {100 * confidence:g} % together, at best (no error at all):"
+    lines = []
+    for name, count in sizes(audit, by, groups).items():
+        if drop is not None:
+            lines.append(drop_line(printable(name), count, drop, level))
+        if error is not None or drop is None:
+            lines.append(error_line(printable(name), count, level, error))
+    best = "" if drop is not None else ", at best (no error at all)"
+    head = f"With {looks} planned looks at {100 * confidence:g} % together{best}:"
     return "\n".join([head, *lines, "No look was taken.", ""])
-
-
-def plan_line(name: str, count: int, level: float, max_error: float | None = None) -> str:
-    line = f"  {name}: {count} samples can certify an error rate of {100 * certifiable(count, level):.2f} % or more"
-    if max_error is not None and certifiable(count, level) > max_error:
-        line += f"; {100 * max_error:g} % needs {wanted(max_error, level)}, {wanted(max_error, level) - count} more"
-    return line

@@ -9,11 +9,10 @@ that decides; a call that is interrupted anywhere and made again goes on to the 
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +20,45 @@ import numpy as np
 from torch import Tensor
 
 from pdcl.errors import PdclError, UsageError
-from pdcl.given import path_of, short
+from pdcl.given import path_of
 from pdcl.learning.events import Listener, Warned, ignore
 from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.arguments import check_arguments, check_text
-from pdcl.lifelong.audit_place import beside, made_identity, recorded_in
+from pdcl.lifelong.audit_place import made_identity
 from pdcl.lifelong.audit_split import Planned, plan_aside
 from pdcl.lifelong.entry import LEARNED, REFUSED
 from pdcl.lifelong.inputs import check_inputs
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.new_task import check_labels, kind_of
 from pdcl.lifelong.references import measured, note_references
-from pdcl.lifelong.rows import is_table, task_arrays, task_of
-from pdcl.lifelong.save import KIND, new_state_id, save
+from pdcl.lifelong.save import new_state_id, save
 from pdcl.lifelong.violation import breaks
 from pdcl.lifelong.warning import Warnings
+from pdcl.release.amounts import Stated, amount_of, amounts_of
 from pdcl.release.criteria import criteria_of
-from pdcl.release.decisions import PROMOTED, Update, broken, decided, gated, ungated
+from pdcl.release.deciding import UNDECIDED
+from pdcl.release.decisions import (
+    PROMOTED,
+    Update,
+    broken,
+    changed_since,
+    changes,
+    decided,
+    gated,
+    reason_of,
+    ungated,
+)
 from pdcl.release.folder import check_place
-from pdcl.release.gate import gate, model_hash
+from pdcl.release.gate import gate
 from pdcl.release.ledger import Ledger
 from pdcl.release.outcome import Verdict
 from pdcl.release.remembering import trace
+from pdcl.release.update_job import LIMITS, Job, own_audit_set, rows_of
 from pdcl.release.workspace import Workspace
 from pdcl.running.load import load
 from pdcl.storage.cache import LEDGER
 from pdcl.storage.disk import read_regular
-from pdcl.storage.vault import Vault
 from pdcl.streams.audits import SAMPLES, Audit, as_audit
-from pdcl.streams.samples import Samples, read
-
-LIMITS = ("max_drop", "max_error", "max_loss", "min_sensitivity", "min_specificity")
 
 
 def update(
@@ -60,12 +67,12 @@ def update(
     *,
     name: str | None = None,
     audit: str | Path | None = None,
-    max_drop: float | None = None,
-    max_error: float | None = None,
-    max_loss: float | None = None,
-    min_sensitivity: float | None = None,
-    min_specificity: float | None = None,
-    limits: Mapping[str, float] | None = None,
+    max_drop: Stated | None = None,
+    max_error: Stated | None = None,
+    max_loss: Stated | None = None,
+    min_sensitivity: Stated | None = None,
+    min_specificity: Stated | None = None,
+    limits: Mapping[str, Stated] | None = None,
     by: str = "auto",
     groups: str | None = None,
     confidence: float | None = None,
@@ -78,6 +85,8 @@ def update(
     evidence: str | Path | None = None,
     samples: bool = True,
     again: bool = False,
+    accept_undecided: bool = False,
+    why: str | None = None,
     listener: Listener = ignore,
     **handed: Any,
 ) -> Update:
@@ -91,10 +100,14 @@ def update(
     beside the model. Where no limit of the gate is stated, the model's own limits decide, on its witnesses.
     max_drop: the largest rise of an error rate, against the model in use and since each task was learned; the other
     limits, by, groups, confidence, looks, evidence and samples are those of `pdcl.gate`. tolerance, epochs, batch: of
-    `learn`. The same name and data again is recognised, and decided again only with `again`. handed:
-    what `pdcl.load` needs, such as network=.
+    `learn`. The same name and data again is recognised, and decided again only with `again`. accept_undecided: promote
+    what the gate can't decide, for the reason `why`, which lineage, ledger and report keep; a FAIL is never accepted.
+    handed: what `pdcl.load` needs, such as network=.
     """
-    stated = dict(zip(LIMITS, (max_drop, max_error, max_loss, min_sensitivity, min_specificity), strict=True))
+    given = dict(zip(LIMITS, (max_drop, max_error, max_loss, min_sensitivity, min_specificity), strict=True))
+    stated = {name: None if value is None else amount_of(value, name) for name, value in given.items()}
+    limits = amounts_of(limits) or None
+    accepted = reason_of(accept_undecided, why)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
     path = path_of(model, "model")
     place = own_audit_set(path, handed) if audit is None else path_of(audit, "audit")
@@ -103,9 +116,8 @@ def update(
         criteria_of(max_error, max_loss, min_sensitivity, min_specificity, limits, None, max_drop, max_drop is not None)
     if place is None and gated_by:
         raise UsageError(f"{gated_by[0]} needs an audit set, and the model has none beside it; name one: audit=DIR")
-    table = _table(path, data, groups, handed)
-    found = samples_of(data, groups) if table is None else table[0]
-    name = table[1] if name is None and table is not None else name
+    found, own_name = rows_of(path, data, groups, handed)
+    name = own_name if name is None else name
     Schedule(**{key: value for key, value in (("epochs", epochs), ("batch", batch)) if value is not None})
     check_text(str(name), "name")
     if name is None or not str(name).strip():
@@ -113,15 +125,16 @@ def update(
     name = str(name)
     if audit_share != 0 and place is not None:
         check_arguments(None, None, None, None, place, audit_share, audit_budget)
-    job = Job(path, name, place, found, asked, evidence if evidence is None else path_of(evidence, "evidence"), samples)
+    folder = None if evidence is None else path_of(evidence, "evidence")
+    job = Job(path, name, place, found, asked, folder, samples, accepted)
     training = {"tolerance": tolerance, "epochs": epochs, "batch": batch}
     with Workspace(path, place) as work:
         old = load(path, **copy.deepcopy(handed))
         known = decided(old.lineage, name, job.data)
-        if known is not None and (known or not again):
+        if known is not None and (known or not (again or (accepted and known.undecided))):
             # What an interrupted call left there: it was decided before it could tidy up.
             work.clear()
-            return known
+            return replace(known, changed=changes(known.record["limits"], job.stated))
         check_labels(old, found, kind_of(old, None))
         if old.spec is not None and old.backbone is None and isinstance(found.inputs, Tensor):
             check_inputs(found.inputs, old.spec)
@@ -139,98 +152,6 @@ def update(
             _amended(candidate, {"update": about})
         candidate.home = path
         return _decide(job, work, old, candidate, planned, written)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One update: what is learned under which name, and what is asked of the result."""
-
-    model: Path
-    name: str
-    audit: Path | None
-    samples: Samples
-    asked: dict[str, Any]
-    evidence: Path | None
-    keep_samples: bool
-
-    @property
-    def data(self) -> str:
-        return data_hash(self.samples)
-
-    def key(self, old: Learner, planned: Planned | None, training: dict[str, Any]) -> str:
-        """What makes a candidate the same one: data, base, what is set aside, and how it is trained."""
-        whole = None if self.audit is None else as_audit(self.audit) if planned is None else planned.whole()
-        parts = [
-            self.name,
-            self.data,
-            model_hash(old),
-            old.lineage.states,
-            None if whole is None else whole.hash(),
-            {k: repr(v) for k, v in training.items()},
-        ]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-    def about(self, key: str) -> dict[str, Any]:
-        """What the candidate's entry says while it is judged; its evidence is recognised by it."""
-        asked = {name: value for name, value in self.asked.items() if value is not None}
-        about = {"key": key, "name": self.name, "data": self.data, "asked": asked}
-        as_read: dict[str, Any] = json.loads(json.dumps(about, default=repr))
-        return as_read
-
-    @property
-    def gated(self) -> bool:
-        """Whether a limit is asked of the gate; otherwise the model's own limits decide alone."""
-        return any(self.asked[name] is not None for name in LIMITS)
-
-    def examined(self, planned: Planned | None) -> Audit:
-        """The audit set that the candidate is judged on, with its ledger in its place."""
-        assert self.audit is not None
-        whole = as_audit(self.audit) if planned is None else planned.whole()
-        return replace(whole, ledger=self.audit / LEDGER)
-
-
-def _table(path: Path, data: Any, groups: str | None, handed: dict[str, Any]) -> tuple[Samples, str | None] | None:
-    """The samples and the name of data that are rows of a table, read as the model reads them; None for arrays."""
-    if not is_table(data):
-        return None
-    if groups is not None:
-        raise UsageError(f"groups={groups!r} has no effect on a table: the model knows its column of groups")
-    learner = load(path, **copy.deepcopy(handed))
-    task = task_of(learner, data)
-    arrays = task_arrays(learner, task)
-    return read(arrays.pop("x"), arrays.pop("y"), where=task.rows.place, **arrays), task.name
-
-
-def samples_of(data: Any, groups: str | None) -> Samples:
-    """The new data; `groups` names the column whose samples aren't independent."""
-    if groups is not None and not isinstance(groups, str):
-        raise UsageError(f"groups={short(groups)} must be the name of a column of the data")
-    if isinstance(data, str | Path) and not Path(data).exists():
-        raise UsageError(
-            f"{data}: there is no such directory or file; data are arrays x and y in {SAMPLES} or any .npz"
-        )
-    held = as_audit(data)
-    who = None if groups is None else held.column(groups, f"groups={groups}")
-    columns = {name: values for name, values in held.columns.items() if name not in (groups, "task")}
-    return read(held.x, held.y, who, where=held.name, columns=columns or None)
-
-
-def data_hash(samples: Samples) -> str:
-    """sha256 of inputs, targets, groups and columns, whatever the order of the rows."""
-    columns = dict(samples.columns)
-    if samples.groups is not None:
-        columns["group"] = np.asarray([str(group) for group in samples.groups.tolist()])
-    inputs: Any = samples.inputs
-    return Audit("data", inputs, samples.targets, columns).hash()
-
-
-def own_audit_set(path: Path, handed: dict[str, Any]) -> Path | None:
-    """The audit set that the model filled last, if it lies beside the model."""
-    if not Vault(path, KIND).exists():
-        return None
-    entries = load(path, **copy.deepcopy(handed)).lineage.tasks
-    noted = [found for entry in entries if (found := recorded_in(entry)) is not None]
-    return beside(path, *noted[-1]) if noted else None
 
 
 def _planned(job: Job, old: Learner, share: float, budget: int | None) -> Planned | None:
@@ -286,7 +207,9 @@ def _amended(learner: Learner, more: dict[str, Any]) -> None:
 def _decide(
     job: Job, work: Workspace, old: Learner, candidate: Learner, planned: Planned | None, written: bool
 ) -> Update:
-    about = {"name": job.name, "data": job.data, "limits": {k: v for k, v in job.asked.items() if v is not None}}
+    about: dict[str, Any] = {"name": job.name, "data": job.data, "limits": job.stated}
+    if moved := changed_since(old.lineage, job.stated):
+        about["changed"] = moved
     if breaks(candidate.promises):
         return _refused(job, work, old, candidate, {**about, **broken(candidate.promises)}, None)
     if job.audit is None or not job.gated:
@@ -295,7 +218,10 @@ def _decide(
     seen = trace(Ledger(job.audit / LEDGER), verdict.question["audit"])
     place = None if job.evidence is None else str(job.evidence)
     record = {**about, **gated(verdict), "trace": seen, "evidence": place}
-    if not verdict:
+    if verdict.verdict == UNDECIDED and job.accepted is not None:
+        Ledger(job.audit / LEDGER).accept(verdict.look, job.name, job.accepted)
+        record |= {"override": job.accepted, "why": f"{record['why']} Accepted by hand: {job.accepted}"}
+    elif not verdict:
         return _refused(job, work, old, candidate, record, verdict)
     return _promoted(job, work, candidate, planned, record, verdict)
 

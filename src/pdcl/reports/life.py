@@ -75,7 +75,9 @@ def _note(entry: dict[str, Any]) -> str:
     if "forgotten" in result:
         return f"{result['forgotten']} stored samples removed"
     if result.get("update"):
-        return str(result["update"]["why"])
+        record = result["update"]
+        moved = f" Limits changed: {', '.join(record['changed'])}." if record.get("changed") else ""
+        return f"{record['why']}{moved}"
     if entry["how"] == REBASED:
         old, new = (_written(result[key], result["unit"]) for key in ("old", "new"))
         return f"limit {result['limit']}: at most {old} before, {new} from now on"

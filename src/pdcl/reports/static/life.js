@@ -19,7 +19,7 @@
   const advice = () => {
     if (!life.newest) return "To have something judged, state a limit: tolerance=\"+2pt\".";
     if (count("bad")) return "What to do: go back (pdcl rollback), give the task more memory, or loosen its limit; its row says how far.";
-    return count("open") ? "What to do: nothing is wrong. Where a row is undecided, it says how many witnesses would decide; an audit set decides more." : "What to do: nothing.";
+    return count("open") ? "What to do: nothing yet. Where a row is undecided, it says how many witnesses would decide; an audit set decides more." : "What to do: nothing.";
   };
 
   const header = el("header", { class: "top" },
