@@ -22,8 +22,7 @@ from torch import Tensor, nn
 from pdcl.algorithm.guard_search import UNSEEN
 from pdcl.errors import UsageError
 from pdcl.features.network import SolvedNetwork
-from pdcl.learning.batches import Batch, batches
-from pdcl.learning.learner import EVALUATION_BATCH, Step
+from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches
 from pdcl.learning.report import Report
 from pdcl.learning.stated import in_one_line
 from pdcl.lifelong.undo import all_or_nothing
