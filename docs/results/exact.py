@@ -107,7 +107,7 @@ Numbers in brackets are seeds.
 ## Against us, and why
 
 - **organa**: at 78 KB replay has 69 to 77 %, exact 53 %. Sixty images a class give 600 samples for 160 features, and a
-  trained network finds better features than a handful of filters. With all its bytes exact has 69 %, still below `even`.
+  trained network finds better features than a few filters. With all its bytes exact has 69 %, still below `even`.
 - **digits**: at 6 KB there is room for 41 random features, while a hundred 8×8 images are most of what one needs.
 - **slda** on the same features is level where ρ doesn't matter (mnist, banking77, minilm, at some sizes ahead by a
   point) and 10 to 28 points behind where it does (speech, tiny, encoder with many features).
