@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pdcl.integrations.sklearn_exact import ExactRegressor as ExactRegressor
     from pdcl.judging.table import Promises as Promises
     from pdcl.learning.batches import Batch as Batch
-    from pdcl.learning.learner import Step as Step
+    from pdcl.learning.batches import Step as Step
     from pdcl.learning.primal_dual import PrimalDual as PrimalDual
     from pdcl.lifelong.learner import Learner as Learner
     from pdcl.limits.tolerance import Fixed as Fixed
@@ -80,7 +80,7 @@ _HOMES = {
     "Rise": "limits.tolerance",
     "Result": "running.result",
     "SelectionRule": "algorithm.selection_rules",
-    "Step": "learning.learner",
+    "Step": "learning.batches",
     "Stream": "streams.task",
     "compare": "release.comparing",
     "forget": "release.forgetting",

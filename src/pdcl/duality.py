@@ -1,7 +1,7 @@
 """The functions of `pdcl.algorithm` and `pdcl.limits` that users call, by one name: `from pdcl.duality import …`."""
 
 from pdcl.algorithm.ascent import ascend, effective_tolerance, infeasible, nupi
-from pdcl.algorithm.constraints import task_means
+from pdcl.algorithm.constraints import lagrangian, task_means
 from pdcl.algorithm.draws import (
     cumulate,
     draw_by_dual,
@@ -48,6 +48,7 @@ __all__ = [
     "generalization_partition",
     "herding",
     "infeasible",
+    "lagrangian",
     "nupi",
     "price",
     "ring_slots",

@@ -87,7 +87,7 @@ def interval(values: Sequence[float] | NDArray[Any], level: float = 0.95) -> tup
         raise UsageError(f"an interval's level lies between 0 and 1, not at {level}")
     if len(sample) == 1:
         return float(sample[0]), math.nan
-    return float(sample.mean()), _quantile(level, len(sample)) * _standard_error(sample)
+    return float(sample.mean()), quantile(level, len(sample)) * _standard_error(sample)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _p_value(sample: NDArray[np.float64]) -> float:
     return 2 * float(stdtr(len(sample) - 1, -abs(mean / error)))
 
 
-def _quantile(level: float, n: int) -> float:
+def quantile(level: float, n: int) -> float:
     # scipy.special costs a tenth of what scipy.stats does to import.
     from scipy.special import stdtrit
 

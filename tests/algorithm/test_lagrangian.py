@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pdcl import duality
 from pdcl.algorithm.lagrangian import Lagrangian
 from pdcl.duality import (
     Fixed,
@@ -333,3 +334,22 @@ def test_a_sample_has_the_group_that_it_was_last_given():
 
 def test_one_current_sample_counts_whole():
     assert Lagrangian(0.0).loss(real(3.0), torch.tensor([-1])).item() == 3.0
+
+
+@pytest.mark.parametrize("base", [0.0, 1.0])
+def test_the_lagrangian_of_tasks_is_the_papers_sum(base):
+    """By hand: L_t = 2; L_0 = 2, L_1 = 14/3, with λ = (½, 2) and ε = (1, 3)."""
+    duals, limits, tasks = real(0.5, 2.0), real(1.0, 3.0), TASKS // 2
+    expected = 2 + (base + 0.5) * 2 - 0.5 + (base + 2) * 14 / 3 - 6
+    assert float(duality.lagrangian(CURRENT, LOSSES, tasks, duals, limits, base)) == pytest.approx(expected)
+    # A dual for every sample, all alike within a task, with the limit of the task: the same sum.
+    found = duality.lagrangian(CURRENT, LOSSES, tasks, duals[tasks], limits[tasks], base, by_sample=True)
+    assert float(found) == pytest.approx(expected)
+
+
+def test_what_a_loop_descends_has_the_slope_of_the_lagrangian():
+    ours, batch = grown(), BATCH.clone().requires_grad_()
+    ours.loss(batch, IDS).backward()
+    losses = BATCH.clone().requires_grad_()
+    duality.lagrangian(losses[:2], losses[2:], TASKS // 2, ours.duals, ours.tolerances).backward()
+    assert batch.grad.tolist() == pytest.approx(losses.grad.tolist())

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 import pytest
+import torch
 
 from pdcl.algorithm.dual_rules import Ascent
 from pdcl.algorithm.pace import Pace
@@ -172,3 +173,11 @@ def test_whatever_can_be_left_out_has_the_default_of_the_paper_or_what_works():
     core, own = PrimalDual(5), learner.new_core(5)
     assert (core.dual, core.partition, core.pace) == (own.dual, own.partition, own.pace)
     assert replace(own.choices, drift=0.0, soften=0.0) == core.choices, "a core by hand has no drift unless told"
+
+
+def test_dropping_outliers_takes_the_largest_duals_out_of_the_draw():
+    duals = torch.tensor([0.0, 1.0, 2.0, 3.0, 400.0])
+    assert rule("selection", "dual:clip=1,uniform_share=0").weights(duals).argmax() == 4
+    weights = rule("selection", "dual:clip=1,uniform_share=0,drop=.2").weights(duals)
+    assert weights[4] == 0
+    assert (weights[1:4] / weights[1:4].sum()).tolist() == pytest.approx([1 / 6, 1 / 3, 1 / 2])

@@ -81,6 +81,7 @@ def test_the_equation_of_the_page_is_in_the_docstring_of_its_function():
         "pdcl.duality.value_bound": "P(ε) − ⟨λ, γ⟩",
         "pdcl.algorithm.constraints": "Σ_k (1/n_k) Σ_{i∈B_k} λ_i (ℓ_i − ε_i)",
         "pdcl.duality.sample_prices": "λ_i / n_k",
+        "pdcl.duality.lagrangian": "L_t + Σ_k (b + λ_k) L_k − Σ_k λ_k ε_k",
     }.items():
         assert formula in found(name).__doc__, name
 
@@ -91,6 +92,8 @@ def test_the_method_page_has_the_paper_s_equations_per_sample_and_its_bounds():
         r"\varepsilon_i = 1.1 \, \varepsilon_k",
         r"\frac{1}{n_k} \sum_{i \in B_k} \left[ (b + \lambda_i) \, \ell_i - \lambda_i \varepsilon_i \right]",
         r"\omega^2 = \frac{2}{\mu}",
+        r"- \lambda_k^* \, \gamma - \omega",
+        r"\ell_i - \varepsilon_i - \kappa \lambda_i",
         r"m_k + \frac{T - 1}{T} M \delta",
         r"\lambda_t = 1",
     ):

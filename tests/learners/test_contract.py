@@ -11,8 +11,7 @@ import torch
 
 from pdcl import testing
 from pdcl.lab.methods.er import ER
-from pdcl.learning.batches import Batch
-from pdcl.learning.learner import Step
+from pdcl.learning.batches import Batch, Step
 from pdcl.lifelong.learner import Learner
 from pdcl.methods.catalog import method, methods
 from pdcl.methods.plain import Finetune

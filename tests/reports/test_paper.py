@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -315,7 +316,7 @@ def test_partition_by_dual_is_held_against_the_uniform_one_of_agem_too(study) ->
 def test_claims_that_are_not_tested_are_listed_with_the_tests_that_check_a_part(study, tmp_path) -> None:
     study("er", 0.80)
     write_page([study.directory], tmp_path / "paper.md")
-    told = (tmp_path / "paper.md").read_text().partition("## Claims not tested")[2].partition("\n## ")[0]
+    told = (tmp_path / "paper-claims.md").read_text().partition("## Claims not tested")[2].partition("\n## ")[0]
     for what in ("Proposition 1", "Lemma 1", "Corollary 1", "λ = 0", "Proposition 2", "BP without", "Fig. 1"):
         assert what in told
     root = Path(__file__).parents[2]
@@ -338,14 +339,15 @@ def test_the_page_has_a_row_for_every_claim_and_its_figures_beside_it(study, tmp
     page = tmp_path / "docs" / "paper.md"
     page.parent.mkdir()
     assert command_line.main([str(study.directory), "--out", str(page)]) == 0
-    text = page.read_text()
+    text = page.with_stem("paper-claims").read_text()
     for claim in CLAIMS:
         assert f"| {claim.says} |" in text
     assert (
         "| +2.00 points | +2.00 to +2.00 | 4 | **held** | [partitioning-tamed](paper/partitioning-tamed.png) |" in text
     )
     assert "| – | – | 0 | not run |  | `pdcl study paper --part alpha` |" in text
-    assert (page.parent / "paper" / "sweeps-tamed.png").is_file()
+    assert (page.parent / "paper" / "partitioning-tamed.png").is_file()
+    assert not (page.parent / "paper" / "sweeps-tamed.png").exists(), "one size of memory is no sweep"
     assert not [*(page.parent / "paper").glob("*.pdf")]
     second = text.partition("## Claims, equal")[2].partition("\n## ")[0]
     assert second.count("| Fig. 4 left |") == 1, "pdcl alone: how it divides memory"
@@ -412,7 +414,7 @@ def test_the_table_of_duals_has_each_past_task_beside_its_slack_and_the_artifici
         (path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
     write_page([study.directory], tmp_path / "paper.md")
     line = "| mnist | tamed | pdcl | 500 | 0.25, 0.5 | 7 | 0.125, −0.5 | 1 of 2 |"
-    assert line in (tmp_path / "paper.md").read_text()
+    assert line in (tmp_path / "paper-claims.md").read_text()
 
 
 def test_differences_at_other_sizes_of_memory_have_a_table(study, tmp_path) -> None:
@@ -420,7 +422,7 @@ def test_differences_at_other_sizes_of_memory_have_a_table(study, tmp_path) -> N
         study("er", 0.80, memory=memory)
         study("pdcl0", 0.80 + gain, memory=memory)
     write_page([study.directory], tmp_path / "paper.md")
-    table = (tmp_path / "paper.md").read_text().partition("## By size of memory")[2].partition("\n## ")[0]
+    table = (tmp_path / "paper-claims.md").read_text().partition("## By size of memory")[2].partition("\n## ")[0]
     cells = "**−3.0 (−3.0 to −3.0, 4)** | **+2.0 (+2.0 to +2.0, 4)** |"
     assert f"| pdcl0 over er | accuracy | mnist | {cells}" in table
     assert "speech" not in table
@@ -432,7 +434,7 @@ def test_every_picture_has_a_caption_and_those_of_printed_presets_come_first(stu
     study("pdcl", 0.85, memory=2000)
     study("pdcl", 0.93, preset="equal")
     write_page([study.directory], tmp_path / "paper.md")
-    text = (tmp_path / "paper.md").read_text().partition("## Figures")[2]
+    text = (tmp_path / "paper-claims.md").read_text().partition("## Figures")[2]
     drawn = {path.stem for path in (tmp_path / "paper").glob("*.png")}
     names = [line.split(".** ")[0].removeprefix("**") for line in text.splitlines() if line.startswith("**")]
     assert {*names} == drawn
@@ -449,7 +451,7 @@ def test_what_was_not_drawn_for_one_reason_stands_on_one_line(study, tmp_path) -
     study("er", 0.80)
     study("er", 0.80, preset="equal")
     write_page([study.directory], tmp_path / "paper.md")
-    lines = (tmp_path / "paper.md").read_text().partition("Not drawn:")[2].splitlines()
+    lines = (tmp_path / "paper-claims.md").read_text().partition("Not drawn:")[2].splitlines()
     assert "- duals-mnist-equal, duals-mnist-tamed: no primal-dual method was run" in lines
     reasons_given = [line.partition(": ")[2] for line in lines if line.startswith("- ")]
     assert len(reasons_given) == len({*reasons_given})
@@ -541,7 +543,7 @@ def test_a_claim_links_to_the_figure_that_has_its_stream(study, tmp_path) -> Non
         study(method, score)
         study(method, score, stream="tiny_imagenet", preset="small-paper")
     write_page([study.directory], tmp_path / "paper.md")
-    lines = (tmp_path / "paper.md").read_text().splitlines()
+    lines = (tmp_path / "paper-claims.md").read_text().splitlines()
     for stream, preset in (("mnist", "tamed"), ("tiny_imagenet", "small-paper")):
         claim = f"| Dual weights improve on fixed ones: pdcl0 over er, accuracy, {stream} |"
         assert f"[partitioning-{preset}](paper/" in next(line for line in lines if line.startswith(claim))
@@ -553,7 +555,7 @@ def test_the_second_table_has_the_claims_and_the_commands_of_its_own_parts(study
         study(method, score + 0.1, preset="equal")
     page = tmp_path / "paper.md"
     assert command_line.main([str(study.directory), "--out", str(page)]) == 0
-    second = page.read_text().partition("## Claims, equal")[2].partition("\n## ")[0]
+    second = page.with_stem("paper-claims").read_text().partition("## Claims, equal")[2].partition("\n## ")[0]
     claims = [line for line in second.splitlines() if line.startswith("| Dual")]
     parts = {word.rstrip("` |") for line in second.splitlines() for word in line.split("--part ")[1:]}
     parts = {part.split()[0] for part in parts}
@@ -582,7 +584,7 @@ def test_the_page_is_the_same_from_the_runs_that_it_keeps(study, tmp_path, fake_
     assert not [*(tmp_path / "there").glob("*/memory.safetensors")], "no sample leaves, and no features of one"
     assert len([*(tmp_path / "there").glob("*/map.json")]) == 1
     write_page([tmp_path / "there"], pages[1])
-    first, second = (page.read_text().split("## Claims", 1)[1] for page in pages)
+    first, second = (page.with_stem("paper-claims").read_text().split("## Claims", 1)[1] for page in pages)
     assert first == second
     assert "Large duals lie at the borders of their task's classes, mnist | Fig. 5 | +" in first
     assert "lowers P by no more than λγ, mnist | Theorem 1 | +5.00 by unit of γ" in first
@@ -606,6 +608,18 @@ def test_runs_whose_duals_are_drawn_keep_a_dozen_dual_steps_and_others_two(study
     assert sorted(map(len, kept)) == [3, 3, 3, 13]
     assert {json.loads(each[-1])["step"] for each in kept} == {59}
     assert {json.loads(each[1])["step"] for each in kept if len(each) == 3} == {29}, "the middle of the task"
+
+
+def test_runs_at_other_tolerances_keep_a_dozen_dual_steps_of_every_seed(study, tmp_path) -> None:
+    study("er", 0.8)
+    for path in study("pdcl", 0.83, options={"tolerance": 0.0005}):
+        moved = {"event": "duals_moved", "task": 1, "slacks": [0.1], "tolerances": [0.1], "current": 1.0}
+        steps = [{**moved, "step": k, "duals": [0.1 * k]} for k in range(60)]
+        (path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in steps))
+    write_page([study.directory], tmp_path / "paper.md")
+    unpack(tmp_path / "paper" / "runs.jsonl.gz", tmp_path / "there")
+    kept = [len(path.read_text().splitlines()) for path in (tmp_path / "there").glob("*pdcl*/events.jsonl")]
+    assert kept == [12, 12, 12, 12]
 
 
 @pytest.mark.parametrize(("peak", "verdict"), [(59, HELD), (30, NOT_HELD)])
@@ -660,17 +674,83 @@ def test_duals_that_start_at_one_are_held_against_replay_by_runs_of_their_own(st
     assert finding(says, study.directory).verdict == HELD
 
 
-def test_verdicts_that_hang_on_where_duals_start_are_named(study, tmp_path) -> None:
+def test_verdicts_that_hang_on_what_the_paper_does_not_print_are_named(study, tmp_path) -> None:
     says = "Dual weights improve on fixed ones: pdcl0 over er, accuracy, organa"
     study("er", 0.8, stream="organa")
     study("pdcl0", 0.5, stream="organa")
-    write_page([study.directory], tmp_path / "paper.md")
-    assert "## Verdicts that hang" not in (tmp_path / "paper.md").read_text()
+    page = tmp_path / "paper.md"
+    write_page([study.directory], page)
+    assert "## Verdicts that hang" not in page.read_text()
     study("pdcl0", 0.85, stream="organa", options={"start": 1.0})
+    study("er", 0.8, stream="organa", options={"epochs": 4})
+    study("pdcl0", 0.82, stream="organa", options={"epochs": 4, "dual_steps": 240})
+    write_page([study.directory], page)
+    told = page.read_text().partition("## Verdicts that hang")[2].partition("\n## ")[0]
+    printed = f"| {says} | **−30.0 (−30.0 to −30.0, 4)** | not held |"
+    assert f"{printed} organa, λ from 1 | **+5.0 (+5.0 to +5.0, 4)** | held |" in told
+    assert f"{printed} organa, four epochs | **+2.0 (+2.0 to +2.0, 4)** | held |" in told
+
+
+def test_steps_are_pooled_seed_by_seed_over_settings(study) -> None:
+    """The oracle: the interval of the seeds' mean differences, by hand."""
+    from pdcl.lab.paper.settings import PRINTED, pooled
+
+    gains = {200: (0.01, 0.03), 500: (0.05, 0.004), 1000: (-0.02, 0.002)}
+    for memory, (gain, spread) in gains.items():
+        study("er", 0.8, 0.0, memory=memory)
+        study("pdcl0", 0.8 + gain, spread, memory=memory)
+    by_seed = [
+        statistics.fmean(100 * (gain + spread * (-1) ** seed * (1 + seed)) for gain, spread in gains.values())
+        for seed in SEEDS
+    ]
+    found, count = pooled("pdcl0", "er", "mean_accuracy", PRINTED, Runs(scan(study.directory)))
+    mean, half = interval(by_seed)
+    assert (count, found.n) == (3, 4)
+    assert (found.number, found.low, found.high) == pytest.approx((mean, mean - half, mean + half))
+
+
+def test_the_first_page_says_what_there_is_to_reproduce_and_counts_what_can_fail(study, tmp_path) -> None:
+    for method, score in (("er", 0.80), ("agem", 0.1), ("pdcl0", 0.82), ("pdcl", 0.83)):
+        study(method, score)
     write_page([study.directory], tmp_path / "paper.md")
-    told = (tmp_path / "paper.md").read_text().partition("## Verdicts that hang on where duals start")[2]
-    cells = "**−30.0 (−30.0 to −30.0, 4)** | not held | **+5.0 (+5.0 to +5.0, 4)** | held |"
-    assert f"| {says} | {cells}" in told
+    text = (tmp_path / "paper.md").read_text()
+    assert "blank figures and prints no table of results" in text
+    assert (tmp_path / "paper" / "steps.png").is_file()
+    assert "(paper/steps.png)" in text
+    own = [claim for claim in CLAIMS if claim.source != "ours" and "agem" not in claim.says]
+    assert f"Of the {len(own)} others" in text
+    assert len([claim for claim in CLAIMS if claim.source != "ours"]) - len(own) == 15, "rows that can't fail"
+
+
+def test_an_interval_for_many_rows_is_as_long_as_that_at_their_level() -> None:
+    values = {0: 1.0, 1: 2.5, 2: 1.7, 3: 2.2, 4: 1.1}
+    found = more(values, dict.fromkeys(values, 0.0))
+    assert found.verdict == HELD
+    assert found.widened(1) == found
+    mean, half = interval(list(values.values()), 1 - 0.05 / 77)
+    wide = found.widened(77)
+    assert (wide.low, wide.high) == pytest.approx((mean - half, mean + half))
+    assert wide.verdict == UNDECIDED
+    together = correlated({0: 0.5, 1: 0.6, 2: 0.7, 3: 0.4}).widened(1000)
+    assert -1 < together.low < 0 < together.high < 1
+
+
+def test_a_reading_is_held_against_the_printed_form_and_against_er(study, tmp_path) -> None:
+    study("er", 0.80, 0.0)
+    study("pdcl", 0.84, 0.0)
+    study("pdcl", 0.86, 0.0, options={"current_cap": 1.0})
+    write_page([study.directory], tmp_path / "paper.md")
+    told = (tmp_path / "paper.md").read_text().partition("## Readings that the paper leaves open")[2]
+    assert "| mnist | pdcl | 86.0 | **+2.0 (+2.0 to +2.0, 4)** | **+6.0 (+6.0 to +6.0, 4)** | `newest` |" in told
+    assert "Not run: duals and Adam's state go on from task to task (mnist); κ = 1 (mnist)" in told
+
+
+def test_every_reading_is_a_part_of_the_study_with_these_methods_and_options() -> None:
+    from pdcl.lab.paper.readings import READINGS
+
+    parts = load("paper").parts
+    for reading in READINGS:
+        assert {*reading.labels} <= {*parts[reading.part].methods}, reading.says
 
 
 def with_snapshot(path) -> None:

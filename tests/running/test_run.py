@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from pdcl.lab.presets import layers, stream_options, tables
 from pdcl.methods.catalog import method
 from pdcl.records import read_config, read_events, read_result
 from pdcl.running.options import resolve
+from pdcl.running.run import versions
 
 QUICK = {"epochs": 1, "memory": 30}
 
@@ -73,6 +75,14 @@ def test_a_record_holds_what_architecture_promises(tmp_path):
     stream = pdcl.stream("digits")
     assert np.sum(held["confusion"]) == sum(len(task.test) for task in stream.tasks)
     assert held["mean_accuracy"] == pytest.approx(np.mean(held["accuracy"]["class_il"][-1]))
+
+
+def test_a_record_names_the_commit_of_a_checkout(tmp_path):
+    root = Path(pdcl.__file__).parents[2]
+    if not (root / ".git").exists():
+        pytest.skip("not a checkout")
+    head = subprocess.run(["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+    assert versions()["commit"][:12] == head[:12]
 
 
 def test_every_key_of_a_result_is_there_for_every_method(tmp_path):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("ray", reason="Ray isn't installed: `make test-scale` runs these tests in an environment with it")
 
@@ -195,3 +196,28 @@ def wait_until(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < limit
         time.sleep(0.1)
+
+
+@in_private_network
+def test_sums_of_a_cluster_are_the_sums_of_one_process(cluster: Any, tmp_path: Path) -> None:
+    """Every node learns its part on shared features; the parts are merged, and no sample leaves its node."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(4, (1200,), generator=generator)
+    x = torch.randn(4, 6, generator=generator)[y] + torch.randn(1200, 6, generator=generator)
+    options: dict[str, Any] = {"features": "raw", "erasable": True, "guard": 0, "head": "ridge", "rho": 0.01}
+    whole = pdcl.learner("exact", **options)
+    whole.learn(x, y, name="all")
+
+    @ray.remote
+    def learned(features: Any, x: Any, y: Any, place: str) -> str:
+        part = pdcl.learner("exact", **{**options, "features": features})
+        part.learn(x, y, name="all")
+        part.save(place)
+        return place
+
+    ray.init(address=cluster.address)
+    parts = [learned.remote(whole.phi, x[k::3], y[k::3], str(tmp_path / f"{k}")) for k in range(3)]
+    first, *others = (pdcl.load(each) for each in ray.get(parts, timeout=PATIENCE))
+    for other in others:
+        first.merge(other)
+    assert (first.solution.W - whole.solution.W).abs().max() < 1e-8

@@ -188,3 +188,23 @@ def wait_for(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < limit
         time.sleep(0.02)
+
+
+EXACT = """
+import os
+import pdcl
+
+stream = pdcl.stream("synthetic", tasks=3, size=400, test_size=50, dim=8, separation=1.0)
+learner = pdcl.learner("exact", features="raw", erasable=True, tolerance="1.02x")
+pdcl.run(stream, learner, batch=40)
+if os.environ.get("RANK", "0") == "0":
+    duals = [learner.duals.get(k, 0.0) for k in range(3)]
+    torch.save({"W": learner.solution.W, "duals": torch.tensor(duals)}, arguments["to"])
+"""
+
+
+def test_exact_on_two_ranks_is_exact_in_one_process(ranks: Started, tmp_path: Path) -> None:
+    one, two = (ranks.together(EXACT, world, tmp_path) for world in (1, 2))
+    assert one["duals"].max() > 0
+    assert (one["W"] - two["W"]).abs().max() < 1e-8
+    assert (one["duals"] - two["duals"]).abs().max() < 1e-8

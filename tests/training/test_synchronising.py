@@ -48,7 +48,7 @@ def learned(name: str, **options: Any) -> Any:
     stream = load("synthetic", tasks=2, size=STEPS * 8)
     learner = entry.load()("mlp:16", **{"optimizer": "sgd", **entry.defaults, **options})
     learner.prepare(stream.spec)
-    learner.finiteness = Finiteness(LOOK_EVERY)
+    learner.updater.finiteness = Finiteness(LOOK_EVERY)
     for task in stream.tasks:
         learner.begin(task, STEPS)
         coming = batches(task.data, task.index, 8, torch.arange(len(task.data)), learner.place)

@@ -41,6 +41,8 @@ class Quadratic:
 
 def weighted(parts: Sequence[tuple[float, Quadratic]]) -> Quadratic:
     """Σ weight · quadratic."""
+    if len(parts) == 1 and parts[0][0] == 1:
+        return parts[0][1]
     A, B, q = torch.zeros_like(parts[0][1].A), torch.zeros_like(parts[0][1].B), 0.0
     for weight, part in parts:
         A.add_(part.A, alpha=weight)
@@ -61,7 +63,8 @@ class Factor:
     """The Cholesky factor of A + diag(penalty), and what it takes to solve with it."""
 
     def __init__(self, A: Tensor, penalty: Tensor) -> None:
-        self.matrix = A + torch.diag(penalty)
+        self.matrix = A.clone()
+        self.matrix.diagonal().add_(penalty)
         tiny = 1e-14 * float(self.matrix.diagonal().mean()) or 1e-14
         self.factor, failed = torch.linalg.cholesky_ex(self.matrix)
         while int(failed):

@@ -19,6 +19,29 @@ def task_means(losses: Tensor, tasks: Tensor, n_tasks: int) -> Tensor:
     return sums / torch.bincount(tasks, minlength=n_tasks)
 
 
+def lagrangian(
+    current: Tensor,
+    past: Tensor,
+    tasks: Tensor,
+    duals: Tensor,
+    limits: Tensor,
+    base: float = 0.0,
+    by_sample: bool = False,
+) -> Tensor:
+    """L̂(θ, λ) = L_t + Σ_k (b + λ_k) L_k − Σ_k λ_k ε_k, on all of the new task and of memory.
+
+    current: losses of the new task, [m]; past: of stored samples, of the given tasks, [n]. duals, limits: λ and ε of
+    every task, or (by_sample) of every stored sample: L_t + Σ_k (1/n_k) Σ_{i∈B_k} [(b + λ_i) ℓ_i − λ_i ε_i].
+    Training descends on draws whose expectation this is (`Algorithm1.weights`), without −λε, which has no gradient.
+
+    >>> lagrangian(torch.tensor([1.0]), torch.tensor([2.0, 4.0]), torch.tensor([0, 0]), *torch.tensor([[0.5], [1.0]]))
+    tensor(2.)
+    """
+    dual, limit = (duals, limits) if by_sample else (duals[tasks], limits[tasks])
+    terms = (base + dual) * past - dual * limit
+    return current.mean() + (terms / torch.bincount(tasks)[tasks]).sum()
+
+
 def base_weight(base: float, most: float | None, past: int) -> float:
     """b_t = min(b, most / (t − 1)): all past tasks together weigh at most `most` times the new one (None: no bound).
 

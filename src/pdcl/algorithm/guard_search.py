@@ -256,39 +256,38 @@ def margins(limits: Tensor, guards: Guards, wrong: Tensor, then: Tensor | None) 
 def chosen_head(
     weights: Weights, guards: Guards, heads: Sequence[str], rhos: Sequence[float]
 ) -> tuple[Weights, Tensor]:
-    """Head and ρ with the least mean error on guards; of equals the first. Every second of `rhos`, then the neighbours
-    of the best: an error that is flat on one side would end a search that only goes on while it helps. Of those within
-    half a standard error of the best, the one nearest the middle: few guards say little."""
-    best: tuple[float, Weights, Tensor] | None = None
+    """Head and ρ with the least mean error on guards; of equals the first head. Every second of `rhos` with each head,
+    then the best one's neighbours: an error that is flat on one side would end a search that only goes on while it
+    helps. Of those within half a standard error of the best, the one nearest the middle: few guards say little."""
+    middle = len(rhos) // 2
+    known: dict[tuple[int, int], Choice] = {}
 
-    def seen_scores(W: Tensor) -> Tensor:
-        scores = guards.features @ W
-        return scores.masked_fill(~weights.seen, UNSEEN) if guards.classes else scores
+    def look(head: int, place: int) -> None:
+        if (head, place) not in known and 0 <= place < len(rhos):
+            tried = replace(weights, head=heads[head], rho=rhos[place])
+            W = tried.solve([0.0] * len(weights.constraints))
+            scores = guards.features @ W
+            wrong = guards.wrong(scores.masked_fill(~weights.seen, UNSEEN) if guards.classes else scores)
+            known[head, place] = Choice(guards.mean_error(wrong), float(wrong.std()) / len(wrong) ** 0.5, tried, W)
 
-    for head in heads:
-        known: dict[int, tuple[float, Weights, Tensor]] = {}
-
-        def look(place: int, head: str = head, known: dict[int, tuple[float, Weights, Tensor]] = known) -> float:
-            if place not in known:
-                tried = replace(weights, head=head, rho=rhos[place])
-                W = tried.solve([0.0] * len(weights.constraints))
-                known[place] = (guards.mean_error(guards.wrong(seen_scores(W))), tried, W)
-            return known[place][0]
-
-        middle = len(rhos) // 2
+    for head in range(len(heads)):
         for place in range(middle % 2, len(rhos), 2):
-            look(place)
-        best_place = min(known, key=lambda place: (known[place][0], abs(place - middle)))
-        for place in (best_place - 1, best_place + 1):
-            if 0 <= place < len(rhos):
-                look(place)
-        least = min(known.values(), key=lambda each: each[0])
-        wrong = guards.wrong(seen_scores(least[2]))
-        level = least[0] + MARGIN * float(wrong.std()) / len(wrong) ** 0.5
-        found = known[
-            min((place for place in known if known[place][0] <= level), key=lambda place: abs(place - middle))
-        ]
-        if best is None or found[0] < best[0]:
-            best = found
-    assert best is not None
-    return best[1], best[2]
+            look(head, place)
+    head, place = min(known, key=lambda at: (known[at].error, at[0], abs(at[1] - middle)))
+    look(head, place - 1)
+    look(head, place + 1)
+    own = {at[1]: choice for at, choice in known.items() if at[0] == head}
+    least = min(own.values(), key=lambda choice: choice.error)
+    good = [at for at, choice in own.items() if choice.error <= least.error + MARGIN * least.spread]
+    found = own[min(good, key=lambda at: abs(at - middle))]
+    return found.weights, found.W
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A head at one ρ: its mean error on guards, and the standard error of that."""
+
+    error: float
+    spread: float
+    weights: Weights
+    W: Tensor

@@ -11,6 +11,7 @@ from pdcl.algorithm.closed_form import Factor, Quadratic, ridge
 
 Head = Callable[[Quadratic, float, Tensor], Tensor]
 COLDEST, HOTTEST = 1e-3, 1e4
+PROBES = 64
 
 
 def ridge_head(total: Quadratic, rho: float, counts: Tensor) -> Tensor:
@@ -24,7 +25,8 @@ def lda_head(total: Quadratic, rho: float, counts: Tensor) -> Tensor:
     All of it is in A and B: features end in a constant, so B's last row is the weight of each class. Then
     μ_k = B_k / weight_k, and the scatter within classes is A − Σ_k weight_k μ_k μ_kᵀ. An output without samples has
     w = b = 0. The mean of n_k samples is longer than the true one, by tr(ΛΣ) / n_k in this metric; left in, a class
-    with few samples would hardly be predicted. counts: n_k, [outputs].
+    with few samples would hardly be predicted. tr(ΛΣ) = d − ρ tr Λ, which probes estimate (`inverse_trace`): a
+    standard error of at most .18 √d, where an inverse would cost twice the factor. counts: n_k, [outputs].
     """
     weight = total.B[-1].clamp(min=1e-300)
     means = (total.B / weight).T[:, :-1]
@@ -33,11 +35,18 @@ def lda_head(total: Quadratic, rho: float, counts: Tensor) -> Tensor:
     shrunk = torch.full((len(scatter),), rho * level if level > 0 else 1.0, dtype=torch.float64)
     factor = Factor(scatter, shrunk)
     directions = factor.solve(means.T)
-    # tr(ΛΣ) = d − ρ tr Λ.
-    trace = float(torch.cholesky_inverse(factor.factor).diagonal().sum())
-    noise = (len(scatter) - float(shrunk[0]) * trace) / counts.clamp(min=1)
+    noise = (len(scatter) - float(shrunk[0]) * inverse_trace(factor)) / counts.clamp(min=1)
     length = ((directions * means.T).sum(0) - noise.clamp(min=0)).clamp(min=0)
     return torch.cat([directions, -torch.where(counts > 0, length, 0.0)[None] / 2])
+
+
+def inverse_trace(factor: Factor) -> float:
+    """tr Λ of Λ = (LLᵀ)⁻¹: the mean of ‖L⁻¹v‖² over probes v of random signs, always the same; exact up to 64 rows."""
+    d = len(factor.factor)
+    if d <= PROBES:
+        return float(torch.linalg.solve_triangular(factor.factor, torch.eye(d).double(), upper=False).square().sum())
+    signs = torch.randint(2, (d, PROBES), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
+    return float(torch.linalg.solve_triangular(factor.factor, signs, upper=False).square().sum()) / PROBES
 
 
 HEADS: dict[str, Head] = {"ridge": ridge_head, "lda": lda_head}

@@ -50,7 +50,8 @@ class Uniform(SelectionRule):
 class ByDual(SelectionRule):
     """FB: p_i ∝ λ_i, clipped at a quantile and mixed with uniform, so that mislabelled samples can't dominate.
 
-    clip: the quantile (1: no clipping). uniform_share: how much is uniform (0: none). balance: as many of each class.
+    clip: the quantile (1: no clipping). drop: the share of largest duals that is left out as outliers, unless places
+    would stay empty (0: none). uniform_share: how much is uniform (0: none). balance: as many of each class.
     candidates: scored per place in memory, at least 1000 (0: all of the task's data). rescore: re-score
     candidates at the task's end. After one pass a shadow dual reflects the loss at first sight, so only the new score
     counts; after several passes it is added to the dual. The paper's rule, by the accumulated dual, is
@@ -62,15 +63,18 @@ class ByDual(SelectionRule):
     balance: bool = True
     candidates: int = 4
     rescore: bool = True
+    drop: float = 0.0
     by_dual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        between(0, 1, clip=self.clip, uniform_share=self.uniform_share)
+        between(0, 1, clip=self.clip, uniform_share=self.uniform_share, drop=self.drop)
         if self.candidates < 0:
             raise UsageError(f"candidates={self.candidates} must not be negative: 0 scores all of the task's data")
 
     def weights(self, duals: Tensor) -> Tensor:
-        return robust_weights(duals, self.clip, self.uniform_share)
+        weights = robust_weights(duals, self.clip, self.uniform_share)
+        outliers = duals > duals.quantile(1 - self.drop) if self.drop and len(duals) else torch.zeros(len(duals)).bool()
+        return weights.masked_fill(outliers, 0.0)
 
     def pool(self, total: int, places: int) -> int:
         """How many of a task's samples are scored for so many places."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.features.feature_map import FeatureMap
+from pdcl.networks import features_of
 from pdcl.trees import Tree, call, logits_of
 
 
@@ -37,5 +38,4 @@ class Frozen(FeatureMap):
 
 
 def _features(module: nn.Module, x: Tree) -> Tensor:
-    found = getattr(module, "features", None)
-    return logits_of(call(found if callable(found) else module, x)).flatten(1).float()
+    return logits_of(call(features_of(module) or module, x)).flatten(1).float()

@@ -1,9 +1,9 @@
-"""The order in which a task's samples are seen, and what a learner gets of them at each step."""
+"""The order in which a task's samples are seen, what a learner gets of them at each step, and what it gives back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.readers import fetched
 from pdcl.trees import Tree, cat, take, to
+
+# How many samples one forward pass takes where nothing is trained.
+EVALUATION_BATCH = 250
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,17 @@ class Whole:
 
     data: Data
     index: Tensor
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one update did: the current batch's losses, one per sample, and numbers worth plotting.
+
+    `losses` are looked at some steps later, so nobody may write into them.
+    """
+
+    losses: Tensor
+    scalars: dict[str, float] = field(default_factory=dict)
 
 
 def seeded(*numbers: int) -> torch.Generator:

@@ -15,7 +15,7 @@ from pdcl.algorithm.partition_rules import FIVE_POINTS
 from pdcl.judging.table import Promises
 from pdcl.judging.witnesses import Newest, after_task
 from pdcl.limits.tolerances import ToleranceChange
-from pdcl.past.refill import Source
+from pdcl.past.refill import Source, groups_of
 from pdcl.past.stored import Forward, Reached, Refill, View
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ class ToEnd:
         in_error = [core.tolerances.unit(k) == "error" for k in range(task + 1)]
         on_all = reached.error if in_error[-1] else reached.loss
         changes = core.tolerances.set(core.past.references(task + 1, in_error), on_all)
-        core.registry.register_task(
-            task, self.data.targets, getattr(self.data, "groups", None), core.progress.clock > 0
-        )
+        core.registry.register_task(task, self.data.targets, groups_of(self.data), core.progress.clock > 0)
         promises = self._judged(reached) if core.tolerances.stated_any else None
         core.progress.clock, core.aside = 0, None
         return Ended(core.last_duals, counts, missed, changes, note, promises)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from pdcl.learning.learner import EVALUATION_BATCH, Trainable
+from pdcl.learning.batches import EVALUATION_BATCH
 from pdcl.networks import eval_mode
 from pdcl.objective import masked
 from pdcl.streams.data import Data, everything
@@ -19,6 +20,9 @@ from pdcl.trees import to
 
 # A confusion matrix of 10⁵ classes would take 80 GB.
 MOST_CONFUSED = 1000
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluate(learner: Trainable, tasks: Sequence[Task]) -> Evaluation:
+def evaluate(learner: Learner, tasks: Sequence[Task]) -> Evaluation:
     """Evaluate in eval mode; the learner's mode is restored."""
     assert learner.spec is not None
     classifies = learner.spec.kind == "classification"
@@ -54,13 +58,13 @@ def evaluate(learner: Trainable, tasks: Sequence[Task]) -> Evaluation:
     return Evaluation(class_il, task_il, None if confusion is None else learner.peers.sum(confusion))
 
 
-def pieces(learner: Trainable, data: Data, index: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def pieces(learner: Learner, data: Data, index: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Scores and targets of these positions, on the CPU, piece by piece."""
     for x, y in fetched(data, index.split(EVALUATION_BATCH), ahead=1):
         yield learner.scores(to(x, learner.place)).cpu(), y
 
 
-def predictions(learner: Trainable, data: Data) -> tuple[Tensor, Tensor]:
+def predictions(learner: Learner, data: Data) -> tuple[Tensor, Tensor]:
     """Scores and targets of a whole data set, on the CPU, read in pieces."""
     scores = (scores for scores, _ in pieces(learner, data, everything(data)))
     return collected(scores, len(data)), data.targets

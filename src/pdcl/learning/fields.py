@@ -1,4 +1,4 @@
-"""Check the types of options: integers, finite numbers, true or false, tolerances that can be read."""
+"""Check the types of options: integers, finite numbers, true or false."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from pdcl.errors import UsageError
 from pdcl.given import float_of, short
-from pdcl.limits.tolerances import read_limits
 
 LARGEST = 2**64
 
@@ -24,8 +23,6 @@ def check_fields(owner: Any) -> None:
                 setting = _checked(each.name, value, kinds)
                 if setting is not value:
                     object.__setattr__(owner, each.name, setting)
-    if getattr(owner, "tolerance", None) is not None:
-        read_limits(owner.tolerance)
 
 
 def check_unused(owner: Any) -> None:
@@ -37,7 +34,7 @@ def check_unused(owner: Any) -> None:
 
 
 def _declared(kind: Any) -> set[str]:
-    text = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    text = kind if isinstance(kind, str) else (kind.__name__ if isinstance(kind, type) else str(kind))
     return {part.strip() for part in text.split("|")}
 
 

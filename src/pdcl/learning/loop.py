@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from pdcl.errors import Diverged, UsageError
-from pdcl.learning.batches import Batch, Joined, batches, epoch_order, in_blocks, seeded
+from pdcl.learning.batches import Batch, Joined, Step, batches, epoch_order, in_blocks, seeded
+from pdcl.learning.data_parallel import replicated
 from pdcl.learning.evaluation import evaluate
 from pdcl.learning.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
-from pdcl.learning.learner import Step, Trainable
 from pdcl.learning.meter import Meter
 from pdcl.learning.placement import computing
 from pdcl.learning.schedule import Schedule
 from pdcl.past.repeats import Earlier
 from pdcl.streams.data import Data
 from pdcl.streams.task import Stream, Task
+
+if TYPE_CHECKING:
+    from pdcl.lifelong.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def keep_nothing(loop: Loop) -> None:
 class Loop:
     """One learner through one stream. `keep` is offered the loop after every step and every task."""
 
-    learner: Trainable
+    learner: Learner
     stream: Stream
     schedule: Schedule
     listener: Listener = ignore
@@ -98,7 +101,7 @@ class Loop:
         }
         if self.learner.promises is not None:
             result["promises"] = self.learner.promises.as_json()
-        self.learner.note(task, self.stream, settings, result)
+        self.learner.lineage.note_task(task, self.stream, settings, result)
 
     def learn(self, task: Task) -> History:
         """Learn one task that needn't be of the stream."""
@@ -121,7 +124,7 @@ class Loop:
             "history": asdict(self.history),
             "meter": {"total": self._meter.sum_up(self.learner.peers), "count": self._meter.count},
             "random": randomness(),
-            "lineage": self.learner.notes(),
+            "lineage": self.learner.lineage.entries,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -139,7 +142,8 @@ class Loop:
         self._meter = Meter(total, count)
         self._random = checked_randomness(state["random"])
         past = self.stream.tasks[: self.position.task]
-        self.learner.restore_notes(state["lineage"], self.stream, past)
+        self.learner.lineage.resume(state["lineage"], self.stream, past)
+        self.learner.promises = self.learner.lineage.promises
         self.learner.recall(past)
 
     def _learn(self, task: Task) -> None:
@@ -168,7 +172,7 @@ class Loop:
             raise error.at(place) from error
         learner.updater.flush(learner.optimiser)
         learner.end(task)
-        learner.peers.check_agreement("weights, duals and memory", *learner.replicated())
+        learner.peers.check_agreement("weights, duals and memory", *replicated(learner))
         learner.tasks_learned += 1
         self.listener(TaskEnded(task.index, self._steps(len(data))))
         self._measure(whole)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -71,6 +71,13 @@ def make_optimizer(optimizer: Any, model: nn.Module, lr: float, weight_decay: fl
 def _can_fuse(optimizer: str, parameters: list[nn.Parameter]) -> bool:
     """Whether Adam can go over a parameter once and not seven times; its steps took 40 % of the time of an MLP."""
     return optimizer != "sgd" and all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)
+
+
+def restart_rates(optimiser: Optimizer, own: Mapping[str, float] | Optimizer) -> None:
+    """Let every rate be what it was at first: as stated, or as in a new optimiser of a user's own making."""
+    for number, group in enumerate(optimiser.param_groups):
+        group.update({"lr": own.param_groups[number]["lr"]} if isinstance(own, Optimizer) else own)
+        group.pop("initial_lr", None)
 
 
 def plain_step(optimiser: Optimizer) -> None:

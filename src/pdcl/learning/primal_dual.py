@@ -26,6 +26,7 @@ from pdcl.algorithm.rules import rule
 from pdcl.algorithm.slacks import Survey
 from pdcl.errors import UsageError
 from pdcl.learning.choices import SAMPLE_TOLERANCE, Choices
+from pdcl.learning.core_state import state_of, take_state
 from pdcl.learning.end_of_task import Ended, ToEnd
 from pdcl.learning.progress import Moved, Progress
 from pdcl.learning.report import Report, Trace
@@ -308,49 +309,8 @@ class PrimalDual:
             return f"{self.choices.drift:g} × the drift of outputs stands beside the loss under it"
         return None
 
-    def state_dict(self) -> dict[str, Any]:
-        """All that determines the future but memory and generator, as tensors and JSON values."""
-        progress, running = self.progress, self.progress.clock > 0
-        own = {"carried": self.carried, "last_duals": self.last_duals, "segment_duals": self.segment_duals}
-        segments = {"column_values": self.past.segments.table}
-        numbers, registry = progress.numbers(), self.registry.state_dict()
-        # A lever may have moved base weights, which begin anew with each task.
-        lever, base = self.choices.lever, {"base": self.algorithm.constraints.base.clone()} if running else {}
-        return {
-            "method": {**numbers, **own, **self.tolerances.state_dict(), **registry, **segments},
-            "duals": {**self.algorithm.duals.state_dict(), **progress.histories()} if running else {},
-            "running": progress.running() if running else {},
-            "measure": self.algorithm.survey.state_dict() if running else {},
-            "past": dict(self.past.own),
-            **({} if lever is None else {"lever": {"own": lever.state_dict(), **base}}),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over a state; memory must have taken over its own before."""
-        own, tolerances = state["method"], self.tolerances
-        tolerances.load_state_dict(own)
-        self.registry.load_state_dict(own, len(tolerances))
-        self.past.segments.take_table(own.get("column_values", {}))
-        in_error = [tolerances.unit(k) == "error" for k in range(len(tolerances))]
-        self.past.upgrade(in_error)
-        self.past.own = state.get("past", {})
-        # New limits hold from the next task on: a task in progress keeps those that it began with.
-        if "stated" in own and not state["duals"] and len(self.memory):
-            tolerances.restate(own["stated"], self.past.references(len(in_error), in_error))
-        self.begin(0, int(own.get("steps", 1)))
-        for name in ("carried", "last_duals", "segment_duals"):
-            setattr(self, name, own.get(name, getattr(self, name)))
-        self.progress.take_numbers(own)
-        levered = state.get("lever", {})
-        if self.choices.lever is not None and "own" in levered:
-            self.choices.lever.load_state_dict(levered["own"])
-        if state["duals"]:
-            self.algorithm.duals.load_state_dict(state["duals"])
-            self.progress.take(state["duals"], state["running"])
-            self.algorithm.survey.load_state_dict(state["measure"])
-            if "base" in levered:
-                self.algorithm.constraints.base.copy_(levered["base"])
-            self.algorithm.weigh()
+    state_dict = state_of
+    load_state_dict = take_state
 
     def rebase(self, task: int, forward: Forward) -> ToleranceChange:
         """Make the present loss and error of a task's stored samples its new reference, and set ε_k by it."""

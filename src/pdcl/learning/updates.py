@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from pdcl.errors import UsageError
+from pdcl.errors import Diverged, UsageError
 from pdcl.learning.optimizers import check_scheduler, make_scheduler, parameters_of, plain_step
+from pdcl.learning.placement import Finiteness
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Updater:
 
     def __init__(self, rules: Updates) -> None:
         self.rules = rules
+        self.finiteness = Finiteness()
         self.held = 0
         self.steps = 0
         self.schedule: LRScheduler | None = None
@@ -49,6 +53,24 @@ class Updater:
 
     def _scheduled(self, optimiser: Optimizer) -> LRScheduler:
         return make_scheduler(self.rules.scheduler, optimiser, -(-self.steps // self.rules.batches))
+
+    def backward(self, optimiser: Optimizer, losses: Tensor, weights: Tensor | None = None) -> None:
+        """Gradients of Σ_i weights_i losses_i (their mean, without weights), after checking that they are finite."""
+        total = self.finiteness.look(losses.detach().sum())
+        if not math.isfinite(total):
+            raise Diverged(
+                f"the loss became {total} ({rate_of(optimiser)}); "
+                "lower lr, or look for inputs far outside the range of the others"
+            )
+        if not losses.requires_grad:
+            raise UsageError(
+                "the network's outputs have no gradient: its forward detaches them or computes under torch.no_grad(), "
+                "so that nothing can be learned"
+            )
+        self.clear(optimiser)
+        each = torch.full_like(losses, 1 / losses.numel()) if weights is None else weights.to(losses.dtype)
+        # Of gradients that are added up, each is one of so many.
+        losses.backward(each if self.rules.batches == 1 else each / self.rules.batches)
 
     def clear(self, optimiser: Optimizer) -> None:
         """Drop gradients, unless they are being gathered."""
@@ -107,6 +129,6 @@ class Updater:
             parameter.grad = None if gradient is None else gradient.to(parameter)
 
 
-def scaled(weights: Tensor, batches: int) -> Tensor:
-    """Weights of losses whose gradient is one of so many that are added up."""
-    return weights if batches == 1 else weights / batches
+def rate_of(optimiser: Optimizer) -> str:
+    """The learning rate, as messages name it."""
+    return f"lr={optimiser.param_groups[0]['lr']:g}, optimizer={type(optimiser).__name__}"

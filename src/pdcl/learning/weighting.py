@@ -14,7 +14,7 @@ from pdcl.errors import UsageError
 from pdcl.objective import Objective
 
 if TYPE_CHECKING:
-    from pdcl.learning.learner import Trainable
+    from pdcl.lifelong.learner import Learner
 
 
 def check_weights(weights: Any) -> None:
@@ -28,7 +28,7 @@ def check_weights(weights: Any) -> None:
             raise UsageError(f"class_weights: the weight of {label!r} is {weight!r}; it must be a positive number")
 
 
-def weigh_classes(goal: Objective, learner: Trainable) -> Objective:
+def weigh_classes(goal: Objective, learner: Learner) -> Objective:
     """The same objective with ℓ_i → w_{y_i} ℓ_i; labels are looked up as they are known, since new ones may come."""
     spec = learner.spec
     assert spec is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pdcl.lifelong.entry import REBASED, ROLLED_BACK, moved, newest_promises
+from pdcl.lifelong.entry import REBASED, ROLLED_BACK, moved
 from pdcl.printable import for_markdown
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _changes(learner: Learner) -> list[str]:
 
 def _limits(learner: Learner) -> list[str]:
     """The newest table of limits; a model that was saved before there were tables shows its tolerances."""
-    table = newest_promises(learner.lineage.entries)
+    table = learner.lineage.promises
     if table is not None:
         return ["## Limits", "As measured after the newest task.", table.markdown()]
     report = learner.report()

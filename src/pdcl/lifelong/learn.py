@@ -100,7 +100,7 @@ def learn(
                 told.on_event(Warned(learner.tasks_learned, aside.note))
         classes = 0 if learner.spec is None else len(learner.spec.labels)
         task, raw = new_task(learner, samples, test, name, kind, transform, grow)
-        check_enough(getattr(learner, "tolerance", None), task.index + 1)
+        check_enough(learner.tolerance, task.index + 1)
         learner.check_room(task)
         learner.agree_on(task.index, tolerance)
         schedule = replace(Schedule(*portions(len(task.data))), **chosen)
@@ -151,7 +151,7 @@ def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, tol
 
 def check_limits(learner: Learner, tolerance: Any, samples: Samples, kind: Kind) -> None:
     """What is stated for the learner and for this task fits the data, before anything is done."""
-    stated = getattr(learner, "tolerance", None)
+    stated = learner.tolerance
     check_columns(stated, samples.columns, "the data")
     for each in (stated, tolerance):
         check_kind(each, kind if learner.spec is None else learner.spec.kind, learner.objective)

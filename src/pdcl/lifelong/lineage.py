@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,14 +13,15 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.entry import ADOPTED, LEARNED
+from pdcl.judging.table import Promises
+from pdcl.lifelong.entry import ADOPTED, LEARNED, newest_promises
 from pdcl.lifelong.owners import Owners
 from pdcl.lifelong.references import References
 from pdcl.streams.data import Data, everything
 from pdcl.streams.encoding import leaf_parts
 from pdcl.streams.hashes import CHUNK, name_hashes, new_key, sample_hashes
 from pdcl.streams.readers import read_ahead
-from pdcl.streams.task import Spec, Task
+from pdcl.streams.task import Spec, Stream, Task
 from pdcl.trees import flatten
 
 # Of past entries only the worst broken tolerances are kept, so that an entry's size doesn't grow with the tasks.
@@ -92,6 +94,22 @@ class Lineage:
             }
         )
 
+    def note_task(self, task: Task, stream: Stream, settings: dict[str, Any], result: dict[str, Any]) -> None:
+        """A task of a stream was learned and measured."""
+        self.note(task, stream.spec, settings, result, LEARNED)
+        self._note_groups_of(task, stream)
+
+    def _note_groups_of(self, task: Task, stream: Stream) -> None:
+        if task.data.groups is not None:
+            self.note_groups(stream.group_names(task.data.groups.unique()))
+
+    def resume(self, entries: list[dict[str, Any]], stream: Stream, tasks: Sequence[Task]) -> None:
+        """Take over entries on these tasks of the stream."""
+        check_entries(entries)
+        self.entries, self.pending = list(entries), list(tasks)
+        for task in tasks:
+            self._note_groups_of(task, stream)
+
     def note_change(self, task: int, name: str, result: dict[str, Any], how: str) -> None:
         """Note a change without new samples: a reference was moved, or a task was rolled back."""
         # Samples of tasks that wait are hashed first: they belong to entries before this one.
@@ -113,6 +131,11 @@ class Lineage:
     def tasks(self) -> list[dict[str, Any]]:
         """Entries of the tasks that the model has learned or adopted, in their order."""
         return [entry for entry in self.entries if entry["how"] in (LEARNED, ADOPTED)]
+
+    @property
+    def promises(self) -> Promises | None:
+        """The table of all limits after the newest task."""
+        return newest_promises(self.entries)
 
     def settle(self) -> Lineage:
         """Hash the samples of tasks learned since the last time."""

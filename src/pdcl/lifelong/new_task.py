@@ -90,7 +90,7 @@ def prepare_for(
     names = found.labels if labels is None else declared(labels)
     targets = found.targets(samples.targets, "y") if labels is None else encode(samples.targets, names)
     outputs = len(names) if kind == "classification" else found.outputs([targets])
-    learner.read_with(transform or Transform())
+    learner.reading = transform or Transform()
     some = torch.arange(min(len(samples), FIRST_BATCH))
     first = features_of(learner, samples.data(targets).subset(some)).fetch(some)[0]
     shown = Transform() if learner.backbone is not None else transform or Transform()

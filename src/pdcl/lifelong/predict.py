@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from pdcl.errors import UsageError
-from pdcl.learning.learner import EVALUATION_BATCH
+from pdcl.learning.batches import EVALUATION_BATCH
 from pdcl.lifelong import rows
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.inputs import check_inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pdcl.errors import UsageError
-from pdcl.lifelong.entry import REBASED, Entry, newest_promises
+from pdcl.lifelong.entry import REBASED, Entry
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -22,7 +22,7 @@ def rebase(learner: Learner, task: int | str) -> Entry:
     references = learner.lineage.references
     learner.lineage.references = references.only(references.task != index)
     learner.lineage.note_change(index, name, result, REBASED)
-    learner.promises = newest_promises(learner.lineage.entries)
+    learner.promises = learner.lineage.promises
     return Entry(learner.lineage.entries[-1])
 
 

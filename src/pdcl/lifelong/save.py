@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import StateError, UsageError
+from pdcl.given import path_of
 from pdcl.lifelong.backbone import tensors_hash
 from pdcl.lifelong.card import card
 from pdcl.limits.tolerance import Tolerance, describe
@@ -37,6 +38,15 @@ DTYPES = {str(d).removeprefix("torch."): d for d in (
     torch.float32, torch.float16, torch.bfloat16, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
     torch.bool,
 )}  # fmt: skip
+
+
+def save_to(self: Learner, path: str | Path, *, frozen: bool = True) -> Path:
+    """Save everything to a directory, for `pdcl.load`. Another learner's state there is never overwritten.
+
+    frozen=False leaves out parameters that don't learn, such as a large model under LoRA: `pdcl.load` then takes
+    them from the network that is handed in, which must have the same ones.
+    """
+    return save(self, path_of(path, "path"), frozen=frozen)
 
 
 def save(learner: Learner, path: Path, state_id: str | None = None, amend: bool = False, frozen: bool = True) -> Path:

@@ -31,7 +31,7 @@ def check_choice(on_violation: str, learner: Learner) -> None:
         )
     if on_violation not in CHOICES:
         raise UsageError(f"on_violation={on_violation!r} is unknown; choose one of {', '.join(CHOICES)}")
-    stated = getattr(learner, "tolerance", None) is not None
+    stated = learner.tolerance is not None
     stated = stated or (learner.spec is not None and learner.report().has_tolerances)
     if on_violation == ROLLBACK and not stated:
         _refuse_without_limits(learner)

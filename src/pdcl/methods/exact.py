@@ -22,8 +22,7 @@ from torch import Tensor, nn
 from pdcl.algorithm.guard_search import UNSEEN
 from pdcl.errors import UsageError
 from pdcl.features.network import SolvedNetwork
-from pdcl.learning.batches import Batch, batches
-from pdcl.learning.learner import EVALUATION_BATCH, Step
+from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches
 from pdcl.learning.report import Report
 from pdcl.learning.stated import in_one_line
 from pdcl.lifelong.undo import all_or_nothing
@@ -40,10 +39,10 @@ from pdcl.methods.exact_limits import (
     settle,
     stated_limits,
     values_then,
-    what_more_room_gains,
 )
 from pdcl.methods.exact_solving import Solved, output_counts, solved
 from pdcl.methods.exact_state import exact_state, take_exact_state
+from pdcl.methods.exact_whatif import sliders, what_more_room_gains
 from pdcl.methods.fixed_features import OnFixedFeatures
 from pdcl.methods.squared_loss import own_objective, squared
 from pdcl.past.bound import parse_bound
@@ -323,6 +322,9 @@ class Exact(OnFixedFeatures):
     def room_gains(self, task: int, more: float) -> float | None:
         """P(ε) − P(ε + more) of a limit in loss, at most λ · more; for one in error, the fall of guards' mean error."""
         return what_more_room_gains(self, task, more)
+
+    def other_limits(self) -> list[dict[str, Any]]:
+        return sliders(self)
 
     # State.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,7 +14,7 @@ from pdcl.judging.witnesses import Newest, after_task
 from pdcl.learning.events import DualsMoved, Infeasible, PromisesJudged, ToleranceSet, Warned
 from pdcl.learning.report import Report, Trace
 from pdcl.limits.tolerance import Relative, Rise, Tolerance
-from pdcl.methods.exact_solving import Missed, Past, Stated, objective, past_scores, solved
+from pdcl.methods.exact_solving import Missed, Past, Stated
 from pdcl.past.held_back import GUARD
 from pdcl.past.quadratics import exact_loss
 from pdcl.past.refill import Source
@@ -175,27 +174,6 @@ def _event(index: int, each: Missed) -> Infeasible | Warned:
             index, stated.number, each.dual, each.reached - stated.limit, stated.limit, each.reached, True
         )
     return Warned(index, f"{stated.name} is out of reach: {each.reached:.3g} where its limit is {stated.limit:.3g}")
-
-
-def what_more_room_gains(learner: Exact, task: int, more: float) -> float | None:
-    """Solve with one limit as it is and loosened, at the same head and ρ."""
-    solution, newest = learner.solution, len(learner.tolerances) - 1
-    limit = learner.tolerances.of(task)
-    if solution is None or limit is None or task >= newest:
-        return None
-    past = replace(known_past(learner), head=solution.head, rho=solution.rho)
-    limits = stated_limits(learner, newest)
-    looser = [replace(each, limit=each.limit + more) if each.number == task else each for each in limits]
-    if limit.unit == "error" and not len(past.guards.tasks):
-        return None
-    values = []
-    for each in (limits, looser):
-        W = solved(past, each).W
-        in_error = limit.unit == "error"
-        values.append(
-            past.guards.mean_error(past.guards.wrong(past_scores(past, W))) if in_error else objective(past, W)
-        )
-    return values[0] - values[1]
 
 
 def described(learner: Exact) -> Report:

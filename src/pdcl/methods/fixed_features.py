@@ -12,8 +12,7 @@ from pdcl.features.catalog import build, chosen, of_module
 from pdcl.features.feature_map import FeatureMap
 from pdcl.features.frozen import Frozen
 from pdcl.features.network import SolvedNetwork
-from pdcl.learning.batches import seeded
-from pdcl.learning.learner import EVALUATION_BATCH
+from pdcl.learning.batches import EVALUATION_BATCH, seeded
 from pdcl.lifelong.backbone import fingerprint
 from pdcl.lifelong.learner import Learner
 from pdcl.limits.tolerances import Tolerances

@@ -19,10 +19,9 @@ from torch import Tensor
 
 from pdcl.algorithm.rules import HOMES, describe_rule, settings, stated_settings
 from pdcl.errors import UsageError
-from pdcl.learning.batches import Batch, seeded
+from pdcl.learning.batches import Batch, Step, seeded
 from pdcl.learning.end_of_task import Ended
 from pdcl.learning.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
-from pdcl.learning.learner import Step
 from pdcl.learning.primal_dual import PrimalDual
 from pdcl.learning.report import Report
 from pdcl.learning.stated import in_one_line

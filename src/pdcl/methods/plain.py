@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pdcl.errors import UsageError
-from pdcl.learning.batches import Batch, Joined
-from pdcl.learning.learner import Step
+from pdcl.learning.batches import Batch, Joined, Step
 from pdcl.lifelong.learner import Learner
 from pdcl.networks.heads import fitted
 from pdcl.streams.data import Data

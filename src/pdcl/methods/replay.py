@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.learning.batches import Batch
-from pdcl.learning.learner import Step
+from pdcl.learning.batches import Batch, Step
 from pdcl.lifelong.learner import Learner
 from pdcl.past.bound import parse_bound, parse_bytes
 from pdcl.past.columns import column_for

@@ -28,7 +28,7 @@ BUILDERS = {
 LONG_SIGNAL = 1600
 SMALL_SIDE = 8
 
-__all__ = ["BUILDERS", "auto_name", "build", "eval_mode", "has_batch_statistics"]
+__all__ = ["BUILDERS", "auto_name", "build", "eval_mode", "features_of", "has_batch_statistics"]
 
 
 def build(name: str, shape: Sequence[int], outputs: int, **options: Any) -> Network:
@@ -92,3 +92,9 @@ def _nearest(name: str, known: Sequence[str] | dict[str, Any]) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     return f"{hint} There are: {', '.join(names) or 'none'}"
+
+
+def features_of(model: nn.Module) -> Callable[..., Any] | None:
+    """What gives a network's last layer its inputs, where the network says so by a method `features`."""
+    found = getattr(model, "features", None)
+    return found if callable(found) else None

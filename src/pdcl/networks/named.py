@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import torch
 from torch import nn
 
 from pdcl.errors import UsageError
 from pdcl.networks import auto_name, build
+from pdcl.streams.task import Spec
 
 # More make no size of a layer.
 DIGITS = 12
@@ -34,3 +36,14 @@ def build_named(text: str, shape: Sequence[int], outputs: int) -> nn.Module:
     if len(numbers) > 1:
         raise UsageError(f"network={text!r}: {name} takes one width, such as {name}:{numbers[0]}")
     return build(name, shape, outputs, width=numbers[0])
+
+
+def network_for(network: nn.Module | str, spec: Spec, seed: int) -> nn.Module:
+    """This module, or what its name says, for samples such as these."""
+    if not isinstance(network, str):
+        return network
+    if spec.leaves:
+        raise UsageError(f"network={network!r} takes one tensor, and inputs are {spec.inputs()}; give a module")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build_named(network, spec.shape, spec.outputs)

@@ -15,6 +15,7 @@ from pdcl.algorithm.partition_rules import PartitionRule, Undivided
 from pdcl.algorithm.selection import select, select_each
 from pdcl.algorithm.selection_rules import SelectionRule
 from pdcl.errors import UsageError
+from pdcl.streams.data import Data
 
 
 class Source(Protocol):
@@ -26,6 +27,11 @@ class Source(Protocol):
     def fetch(self, index: Tensor) -> tuple[Any, Tensor]: ...
 
     def __len__(self) -> int: ...
+
+
+def groups_of(data: Source) -> Tensor | None:
+    """The group of each sample, where the data has groups: only data of ours can."""
+    return data.groups if isinstance(data, Data) else None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pdcl.errors import UsageError
 from pdcl.past.held_back import GROUP, REPLAY, Counts, HeldBack, hold_back
 from pdcl.past.refill import Source
 from pdcl.past.store import Memory
+from pdcl.streams.data import Data
 from pdcl.streams.hashes import CHUNK, sample_hashes
 from pdcl.trees import Tree
 
@@ -25,7 +26,7 @@ def row_hashes(data: Source) -> Tensor | None:
 
     The same input with another target is another sample: learning the one doesn't show the other's answer.
     """
-    if not getattr(data, "in_memory", True):
+    if isinstance(data, Data) and not data.in_memory:
         return None
     parts = [_hashes(*data.fetch(part)) for part in torch.arange(len(data)).split(CHUNK)]
     return torch.cat([torch.zeros(0, dtype=torch.int64), *parts])

@@ -19,6 +19,9 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 
+# Rows of G that are made at once, so that little of its lower half is.
+STRIP = 512
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -98,6 +101,13 @@ def without_empty(found: Moments) -> Moments:
     )
 
 
+def add_products(gram: Tensor, block: Tensor) -> None:
+    """G += ΦᵀΦ, its upper half: the lower one is never read."""
+    for at in range(0, len(gram), STRIP):
+        strip = slice(at, at + STRIP)
+        gram[strip, at:] += block[:, strip].T @ block[:, at:]
+
+
 class Running:
     """The statistics of a set while its samples come: sums in float64, products of a block in float32 or float64."""
 
@@ -110,7 +120,7 @@ class Running:
     def include(self, features: Tensor, targets: Tensor) -> None:
         """features: n × m. targets: classes, [n], or numbers, n × outputs."""
         block = features.double() if self.exact else features.float()
-        self.gram += block.T @ block
+        add_products(self.gram, block)
         if targets.dim() == 1 and not targets.is_floating_point():
             self.cross.index_add_(0, targets, features.double())
             self.counts += torch.bincount(targets, minlength=len(self.counts))
@@ -136,26 +146,29 @@ class Running:
 
 
 def packed(symmetric: Tensor) -> Tensor:
-    """The upper half of a symmetric matrix as a rectangle: row i, then row m − 1 − i, [⌈m/2⌉, m + 1]."""
-    m = len(symmetric)
-    found = symmetric.new_zeros((m + 1) // 2, m + 1)
-    for i in range(len(found)):
-        j = m - 1 - i
-        found[i, : m - i] = symmetric[i, i:]
-        if j > i:
-            found[i, m - i :] = symmetric[j, j:]
-    return found
+    """The upper half of a symmetric matrix as a rectangle: row i, then row m − 1 − i, [⌈m/2⌉, m + 1].
+
+    Row i from its diagonal on begins every m + 1 numbers; the row behind it lies one column further right.
+    """
+    m, rows = len(symmetric), (len(symmetric) + 1) // 2
+    top = torch.cat([symmetric[: rows + 1].flatten(), symmetric.new_zeros(m + 1)])[: rows * (m + 1)].view(rows, m + 1)
+    bottom = symmetric.new_zeros(rows, m + 1)
+    bottom[: m // 2, 1:] = symmetric[m - m // 2 :].flip(0)
+    return torch.where(_of_top(m), top, bottom)
 
 
 def unpacked(rectangle: Tensor, m: int) -> Tensor:
     """What `packed` was given."""
-    found = rectangle.new_zeros(m, m)
-    for i in range(len(rectangle)):
-        j = m - 1 - i
-        found[i, i:] = rectangle[i, : m - i]
-        if j > i:
-            found[j, j:] = rectangle[i, m - i :]
-    return found.triu_() + found.triu(1).T
+    found, top = rectangle.new_zeros(m * m + m + 1), _of_top(m)
+    found[: rectangle.numel()] = (rectangle * top).flatten()
+    found = found[: m * m].view(m, m)
+    found[m - m // 2 :] = (rectangle * ~top)[: m // 2, 1:].flip(0)
+    return found + found.triu(1).T
+
+
+def _of_top(m: int) -> Tensor:
+    """Which of a rectangle's numbers belong to the upper rows."""
+    return torch.arange(m + 1) < m - torch.arange((m + 1) // 2)[:, None]
 
 
 def gram_bytes(width: int, dtype: torch.dtype) -> int:

@@ -18,10 +18,11 @@ from pdcl.past.file_rows import fetched
 from pdcl.past.held_back import GROUP, GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, surviving
 from pdcl.past.layout import Layout, lay_out
 from pdcl.past.recorded import recorded_in, softened
-from pdcl.past.refill import Source, chosen_positions, divided, kept_slots
+from pdcl.past.refill import Source, chosen_positions, divided, groups_of, kept_slots
 from pdcl.past.repeats import hold_back_once
 from pdcl.past.segments import CODES, Segments
 from pdcl.past.store import Memory
+from pdcl.streams.data import Data
 from pdcl.trees import Tree
 
 LOOK_AT = 512
@@ -194,7 +195,7 @@ class StoredSamples:
 
         steady: the factor on references (1, or less: see `ToEnd._shrinkage`).
         """
-        if aside is not None and _groups_of(data) is not None and GROUP not in self.memory.columns:
+        if aside is not None and groups_of(data) is not None and GROUP not in self.memory.columns:
             self.memory.join_column(
                 GROUP, alone(self.memory["id"].cpu() if len(self.memory) else torch.zeros(0).long())
             )
@@ -276,10 +277,10 @@ class StoredSamples:
             "wrong": wrong,
         }
         if GROUP in self.memory.columns:
-            groups = _groups_of(data)
+            groups = groups_of(data)
             rows[GROUP] = alone(positions + first_id) if groups is None else groups[positions]
         if CODES in self.memory.columns:
-            rows[CODES] = self.segments.encode(getattr(data, "columns", {}), positions)
+            rows[CODES] = self.segments.encode(data.columns if isinstance(data, Data) else {}, positions)
         if self.records:
             rows["outputs"] = outputs
         return rows
@@ -324,12 +325,7 @@ def alone(ids: Tensor) -> Tensor:
 
 
 def _groups_held_back(data: Source, aside: HeldBack | None) -> Tensor:
-    groups = _groups_of(data)
+    groups = groups_of(data)
     if aside is None or groups is None:
         return torch.zeros(0, dtype=torch.long)
     return groups[torch.cat([aside.guards, aside.witnesses])]
-
-
-def _groups_of(data: Source) -> Tensor | None:
-    groups: Tensor | None = getattr(data, "groups", None)
-    return groups

@@ -16,6 +16,7 @@ import torch
 from pdcl.errors import UsageError
 from pdcl.learning.report import Trace
 from pdcl.lifelong.learner import Learner
+from pdcl.methods.pdcl import PDCL
 from pdcl.past.held_back import REPLAY
 from pdcl.release.prices import STEP, brought_back, is_moving, task_names
 from pdcl.running.result import Result
@@ -78,7 +79,7 @@ def prices_by_sample(run: Result | Learner | str | Path, stream: Stream | None =
     """
     learner, stream, found = brought_back(run, stream)
     store = learner.store
-    if store is None or getattr(learner, "level", None) != "sample":
+    if store is None or not isinstance(learner, PDCL) or learner.level != "sample":
         raise UsageError(
             "there are no sample prices: this run's duals are those of tasks, see pdcl.prices; "
             'for one dual per sample use pdcl-s, or level="sample"'

@@ -16,6 +16,7 @@ from pdcl.records.checkpoint import fitting
 from pdcl.records.writing import finite
 from pdcl.reports.page import LIFE, page
 from pdcl.reports.promises import shown
+from pdcl.running.load import load
 from pdcl.storage.disk import read_regular
 from pdcl.storage.serialize import from_parts, json_in
 from pdcl.storage.vault import MANIFEST, READY, Vault
@@ -57,7 +58,16 @@ def _data(path: Path, title: str) -> dict[str, Any]:
         "gates": [row for number, entry in enumerate(entries) for row in _gate_rows(number, entry)],
         "tasks": _tasks(entries),
         "newest": None if newest is None else shown(newest),
+        "sliders": _sliders(path) if state["model"]["learner"] == "Exact" else [],
     }
+
+
+def _sliders(path: Path) -> list[dict[str, Any]]:
+    """What other limits would give; nothing where the model's features are a module that its owner has."""
+    try:
+        return load(path).other_limits()
+    except PdclError:
+        return []
 
 
 def _update(entry: dict[str, Any]) -> dict[str, Any]:

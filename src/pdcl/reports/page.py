@@ -27,7 +27,7 @@ SCRIPTS = (
     "run.js",
 )
 REPORT = (*SCRIPTS, "results.js", "picker.js", "report.js")
-LIFE = ("base.js", "theme.js", "palette.js", "card.js", "charts/promises.js", "charts/life.js", "life.js")
+LIFE = ("base.js", "theme.js", "palette.js", "card.js", "charts/promises.js", "charts/life.js", "sliders.js", "life.js")
 WATCH = (*SCRIPTS, "list.js", "watch.js")
 # A page that is a file has no header: the same rules go into the document.
 POLICY = (

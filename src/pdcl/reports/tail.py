@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pdcl.errors import RecordError
+from pdcl.storage.disk import BINARY, NO_WAIT
 
 LARGEST_JSON = 32 * 2**20
 LONGEST_LINE = 2**20
@@ -22,7 +23,7 @@ def opened(path: Path, root: Path | None = None) -> IO[bytes]:
     if root is not None and not real.is_relative_to(root):
         raise RecordError(f"{path} leads out of {root}", path)
     # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-    handle = os.open(real, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    handle = os.open(real, os.O_RDONLY | NO_WAIT | BINARY)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise RecordError(f"{path} is no regular file", path)

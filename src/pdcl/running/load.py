@@ -10,7 +10,6 @@ from torch import nn
 from pdcl.errors import StateError, UsageError
 from pdcl.given import path_of
 from pdcl.lifelong.backbone import tensors_hash, unchanged
-from pdcl.lifelong.entry import newest_promises
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.lineage import Lineage
 from pdcl.lifelong.save import KIND, spec_from_json, transform_from_json
@@ -48,7 +47,7 @@ def load(path: str | Path, *, learner: type[Learner] | None = None, **handed: An
         state["learner"]["method"].setdefault("stated", about["options"].get("tolerance"))
         found.load_state_dict(state["learner"])
         found.lineage = Lineage.from_state(state["lineage"])
-        found.promises = newest_promises(found.lineage.entries)
+        found.promises = found.lineage.promises
         found.table = TableReader.from_json(about.get("table"))
         found.reading, found.backbone_hash = transform_from_json(about["reading"], transform), about["backbone"]
         unchanged(found)

@@ -29,7 +29,7 @@ from pdcl.running.checkpointing import DEFAULT, Pace
 from pdcl.running.execution import Execution
 from pdcl.running.options import Options, check, plain, resolve
 from pdcl.running.result import Result
-from pdcl.storage.version import own_version
+from pdcl.storage.version import own_commit, own_version
 from pdcl.streams.catalog import find, load
 from pdcl.streams.checks import check_stream
 from pdcl.streams.task import Stream
@@ -190,5 +190,6 @@ def _altered(stream: Stream) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on."""
-    return {"pdcl": own_version(), "torch": torch.__version__, "python": platform.python_version()}
+    """What the numbers depend on; from a checkout also its commit, with `-dirty` where files were changed since."""
+    known = {"pdcl": own_version(), "torch": torch.__version__, "python": platform.python_version()}
+    return known | ({"commit": found} if (found := own_commit()) else {})

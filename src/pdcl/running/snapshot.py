@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pdcl.learning.learner import EVALUATION_BATCH
+from pdcl.learning.batches import EVALUATION_BATCH
 from pdcl.lifelong.learner import Learner
-from pdcl.networks import eval_mode
+from pdcl.networks import eval_mode, features_of
 from pdcl.storage.disk import reported, write_whole
 from pdcl.storage.scratch import scratch_rows
 from pdcl.storage.serialize import tensor_content
@@ -36,7 +36,7 @@ def snapshot(learner: Learner) -> dict[str, Tensor]:
         if name.partition(".")[0] in COLUMNS:
             held |= column.state(name, len(store))
     held.setdefault("dual", torch.zeros(len(store)))
-    if callable(getattr(learner.model, "features", None)):
+    if features_of(learner.model) is not None:
         held["features"] = _features(learner, store["x"])
     return held
 

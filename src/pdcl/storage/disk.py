@@ -20,9 +20,12 @@ from pdcl.errors import Damaged, StateError
 
 # What a directory that was moved aside is called, before its number.
 ASIDE = ".damaged-"
-_BINARY = getattr(os, "O_BINARY", 0)
+# 0 on systems that have no such flag.
+BINARY, _NO_LINK, NO_WAIT, _OWN = (
+    getattr(os, f"O_{name}", 0) for name in ("BINARY", "NOFOLLOW", "NONBLOCK", "CLOEXEC")
+)
 # Opening a pipe to which nobody listens must fail, not wait.
-_CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_CAREFUL = _NO_LINK | NO_WAIT | _OWN
 
 
 class LinkInTheWay(OSError):
@@ -34,7 +37,7 @@ def open_own(path: Path, flags: int) -> int:
     if path.is_symlink():
         raise _in_the_way(path)
     try:
-        handle = os.open(path, flags | _CAREFUL | _BINARY, 0o644)
+        handle = os.open(path, flags | _CAREFUL | BINARY, 0o644)
     except OSError as error:
         # The link came after the look, or a pipe has no reader.
         raise _in_the_way(path) if error.errno in (errno.ELOOP, errno.ENXIO) else error from None
@@ -178,7 +181,7 @@ def reported(path: Path) -> Iterator[None]:
 
 def reason(error: Exception) -> str:
     """What the system said, without its number."""
-    return getattr(error, "strerror", None) or str(error)
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def cut_back(path: Path, most: int | None = None) -> None:

@@ -130,7 +130,7 @@ class Vault:
                 found = look()
             except StateError as problem:
                 error = problem
-            whole = error is None and bool(found) and not getattr(found, "instead_of", None)
+            whole = error is None and bool(found) and not (isinstance(found, Held) and found.instead_of)
             if whole or self._places() == before or time.monotonic() > patience:
                 if error is not None:
                     raise error

@@ -100,8 +100,9 @@ def _grids(drawn: Drawn, rows: list[Row]) -> None:
     for preset, members in groupby(sorted(rows, key=lambda row: row.preset), lambda row: row.preset):
         groups = main_runs(list(members))
         suffix = "" if preset == "auto" else preset
-        reason = "no memory is counted in samples"
-        drawn.put("sweeps", suffix, partial(grids.sweep_grid, groups), reason, rows_of(filter(sized, groups)))
+        reason = "no stream was run with two sizes of memory"
+        draw_it = partial(grids.sweep_grid, groups) if grids.swept(groups) else None
+        drawn.put("sweeps", suffix, draw_it, reason, rows_of(filter(sized, groups)))
         reason = "pdcl0 and pdcl haven't both been run"
         shown = rows_of(g for g in groups if sized(g) and g.label in grids.WITHOUT_SELECTION)
         drawn.put("partitioning", suffix, partial(grids.partition_grid, groups), reason, shown)

@@ -38,6 +38,12 @@ def sweep_grid(groups: Sequence[Group], metrics: Sequence[str] = tuple(METRICS))
         return made
 
 
+def swept(groups: Sequence[Group]) -> bool:
+    """Whether some stream was run with two sizes of memory."""
+    pairs = {(member.first.stream, member.first.memory) for member in groups if sized(member)}
+    return len(pairs) > len({stream for stream, _ in pairs})
+
+
 def partition_grid(groups: Sequence[Group]) -> Any | None:
     """Accuracy of methods that store samples at random: fixed weights, dual weights, partition by dual."""
     chosen = [member for member in groups if member.label in WITHOUT_SELECTION]

@@ -83,10 +83,10 @@ class Cloud:
 def samples_map(found: Map, tasks: Sequence[str], classes: Sequence[str] = (), title: str = "") -> Any:
     """t-SNE of stored samples: a colour per task, a marker per class of it (one per task, if there are many classes).
 
-    Markers are larger where the dual is larger.
+    Markers are larger where the dual is larger, by the largest dual of their own task.
     """
     dual = np.array(found.points["dual"], dtype=float)
-    size = 5 + 70 * dual / dual.max() if dual.max() > 0 else np.full(len(dual), 12.0)
+    size = _sizes(dual, np.array(found.points["task"]))
     by_class = _by_class(found.points)
     clouds = list(_clouds(found.points, tasks, classes if by_class else None))
     with figure(width=1.3, height=1.2) as (made, axes):
@@ -104,6 +104,12 @@ def samples_map(found: Map, tasks: Sequence[str], classes: Sequence[str] = (), t
             # Below the whole figure: an axis label wider than its panel would be cut off.
             made.supxlabel(share, fontsize=8)
         return made
+
+
+def _sizes(dual: Any, task: Any) -> Any:
+    """Of markers: 75 for the largest dual of each task, 5 for none; 12 for all where no sample of a task has one."""
+    largest = np.array([dual[task == k].max() for k in task.tolist()])
+    return np.where(largest > 0, 5 + 70 * dual / np.where(largest > 0, largest, 1), 12.0)
 
 
 def _by_class(points: Mapping[str, Any]) -> bool:

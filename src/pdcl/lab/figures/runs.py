@@ -86,18 +86,16 @@ def _filled(k: int) -> dict[str, Any]:
 
 
 def zeta() -> Any:
-    """ζ(n) = √(ln n / n): what n samples leave uncertain. It is convex from about n = 4.7 on."""
-    n = np.geomspace(1, 1000, 600)
+    """100 ζ(n) = 100 √(ln n / n) for n up to 20, as the paper draws it. It is convex from about n = 4.7 on."""
+    n = np.linspace(1, 20, 600)
     with figure() as (made, axes):
-        axes.plot(n, np.sqrt(np.log(n) / n), color=COLOURS[0])
-        axes.axvspan(np.exp((4 + np.sqrt(28)) / 6), 1000, color=COLOURS[0], alpha=0.07, linewidth=0)
-        axes.text(70, 0.56, "convex", color=COLOURS[0])
+        axes.plot(n, 100 * np.sqrt(np.log(n) / n), color=COLOURS[0])
+        axes.axvspan(np.exp((4 + np.sqrt(28)) / 6), 20, color=COLOURS[0], alpha=0.07, linewidth=0)
+        axes.text(14, 20, "convex", color=COLOURS[0])
         least = Generalization().minimum
         for at, marker, text in ((np.e, "o", "falls from n = e"), (least, "s", f"BP: n ≥ {least}")):
-            height = np.sqrt(np.log(at) / at)
+            height = 100 * np.sqrt(np.log(at) / at)
             axes.plot([at], [height], marker, color=COLOURS[1], mfc="white")
-            axes.annotate(text, (at, height), (6, 1), textcoords="offset points", fontsize=7, va="bottom")
-        axes.set(xscale="log", xlabel="samples n", ylabel="ζ(n) = √(ln n / n)", xlim=(1, 1000), ylim=(0, None))
-        # matplotlib writes powers as formulas, which our style shows as they are typed.
-        axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
+            axes.annotate(text, (at, height), (6, 2), textcoords="offset points", fontsize=7, va="bottom")
+        axes.set(xlabel="samples n", ylabel="100 √(ln n / n)", xlim=(0, 20), ylim=(0, None), xticks=[0, 5, 10, 15, 20])
         return made

@@ -19,8 +19,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 
 from pdcl.errors import UsageError
-from pdcl.learning.batches import Batch, batches, in_blocks
-from pdcl.learning.learner import EVALUATION_BATCH, Step
+from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches, in_blocks
 from pdcl.methods.replay import Rehearsal
 from pdcl.streams.task import Spec, Task
 from pdcl.trees import Tree, cat, length

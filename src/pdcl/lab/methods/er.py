@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.learning.batches import Batch, batches, in_blocks
-from pdcl.learning.learner import EVALUATION_BATCH, Step
+from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches, in_blocks
 from pdcl.methods.replay import Rehearsal, some_of
 from pdcl.streams.task import Spec, Task
 from pdcl.trees import Tree, cat

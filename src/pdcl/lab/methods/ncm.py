@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import UsageError
-from pdcl.learning.batches import Batch, batches
-from pdcl.learning.learner import EVALUATION_BATCH, Step
+from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches
 from pdcl.learning.refusals import only_classification
 from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode

@@ -17,8 +17,7 @@ import torch
 
 from pdcl.errors import UsageError
 from pdcl.lab.methods.anchors import add_pull, anchored, named_parameters, zeros
-from pdcl.learning.batches import Batch
-from pdcl.learning.learner import Step
+from pdcl.learning.batches import Batch, Step
 from pdcl.lifelong.learner import Learner
 from pdcl.networks.heads import fitted
 from pdcl.streams.task import Spec, Task

@@ -26,8 +26,7 @@ from pdcl.errors import UsageError
 from pdcl.lab.methods.even_shares import task_rows
 from pdcl.lab.methods.xder_terms import implant, mean_positive, supervised_contrast, untracked, violation
 from pdcl.lab.methods.xder_views import strong_views
-from pdcl.learning.batches import Batch
-from pdcl.learning.learner import Step
+from pdcl.learning.batches import Batch, Step
 from pdcl.learning.refusals import only_classification, only_tensors
 from pdcl.methods.replay import Rehearsal
 from pdcl.streams.task import Spec, Task

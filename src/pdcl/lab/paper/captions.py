@@ -27,6 +27,11 @@ class Kind:
 
 # In the order of the page.
 KINDS = {
+    "steps": Kind(
+        "Points gained by each step, ER → PDCL₀ → PDCL → PDCL-S",
+        "Sec. 5",
+        "It stands on the first page, with how to read it.",
+    ),
     "sweeps": Kind(
         "Accuracy and forgetting against memory",
         "Fig. 6",
@@ -85,14 +90,16 @@ KINDS = {
         "Where large duals lie",
         "Fig. 5",
         "t-SNE of the network's features of up to 250 stored samples; the larger a marker, the larger the dual of "
-        "its sample. At a border: one of the ten nearest stored samples of its task has another class. One run.",
+        "its sample beside the largest of its task. At a border: one of the ten nearest stored samples of its task has "
+        "another class. One run.",
     ),
     "accuracy-memory": Kind("Accuracy against memory", "Fig. 6 top", BARS),
     "forgetting-memory": Kind("Forgetting against memory", "Fig. 6 bottom", BARS),
     "zeta": Kind(
         "ζ(n) = √(ln n / n)",
         "Fig. 7, appendix",
-        "What n samples leave uncertain: it falls from n = e on and is convex where shaded, from 4.7 on. BP has n ≥ 5.",
+        "What n samples leave uncertain, drawn as in the paper, times 100 and for n up to 20: it falls from n = e on "
+        "and is convex where shaded, from 4.7 on. BP has n ≥ 5.",
     ),
 }
 
@@ -100,14 +107,22 @@ KINDS = {
 def caption(name: str, shown: Shown) -> str:
     """`**name.** Title (paper: Fig. 3). Which runs. How to read it.`"""
     kind, runs = KINDS[shown.kind], facts(shown.rows)
-    title = f"**{name}.** {kind.title} (paper: {kind.source})."
+    title = f"**{name}.** {_title(shown)} (paper: {kind.source})."
     return " ".join([title, *([f"{runs}."] if runs else []), kind.detail])
 
 
 def alternative(shown: Shown) -> str:
     """What stands for the picture where it isn't seen."""
-    title, runs = KINDS[shown.kind].title, facts(shown.rows).replace("`", "")
+    title, runs = _title(shown), facts(shown.rows).replace("`", "")
     return f"{title}: {runs}" if runs else title
+
+
+def _title(shown: Shown) -> str:
+    """What is drawn: one size of memory is nothing to draw against."""
+    one = shown.kind.endswith("-memory") and len({row.memory for row in shown.rows}) == 1
+    return (
+        KINDS[shown.kind].title.replace("against memory", "at one size of memory") if one else KINDS[shown.kind].title
+    )
 
 
 def facts(rows: Sequence[Row]) -> str:

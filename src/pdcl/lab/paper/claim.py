@@ -9,10 +9,19 @@ from pdcl.lab.paper.runs import Finding, Runs
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """The first method of a pair is better than the second, in this metric."""
+
+    pair: tuple[str, str]
+    stream: str
+    metric: str
+
+
+@dataclass(frozen=True)
 class Claim:
     """What the paper says and where, the parts of `pdcl study paper` that test it, and how runs decide.
 
-    started: how runs whose duals start at 1 decide; the paper doesn't print where they start, and ours start at 0.
+    compares: which two methods, on which stream, where that is the claim: other settings can be asked about it too.
     """
 
     says: str
@@ -21,7 +30,12 @@ class Claim:
     figure: str
     judge: Callable[[Runs], Finding]
     also: tuple[str, ...] = ()
-    started: Callable[[Runs], Finding] | None = None
+    compares: Comparison | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is the paper's, and could fail: agem is at chance, so that anything is above it."""
+        return self.source != "ours" and "agem" not in self.says
 
     @property
     def parts(self) -> tuple[str, ...]:

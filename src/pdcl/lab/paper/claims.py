@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from pdcl.lab.paper import judging
-from pdcl.lab.paper.claim import Claim
+from pdcl.lab.paper.claim import Claim, Comparison
 from pdcl.lab.paper.claims_duals import OF_DUALS
 from pdcl.lab.paper.judging import STREAMS
 from pdcl.lab.paper.runs import SIZE
@@ -31,9 +31,12 @@ def _better(first: str, second: str, why: str, source: str, figure: str, name: s
             f"{why}: {first} over {second}, {what}, {stream}",
             source,
             part,
-            figure,
+            # One size of memory is no sweep.
+            f"{name.removeprefix('mean_')}-memory-{stream}"
+            if (stream, figure) == ("tiny_imagenet", "sweeps")
+            else figure,
             partial(judging.beats, first, second, stream, SIZE, name),
-            started=partial(judging.started_beats, first, second, stream, name) if first in judging.OURS else None,
+            compares=Comparison((first, second), stream, name),
         )
         for stream, part in (dict(zip(STREAMS, STREAMS, strict=True)) | tiny).items()
     ]

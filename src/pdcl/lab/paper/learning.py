@@ -32,7 +32,7 @@ def in_time(runs: Runs) -> str:
     text = """### Whether duals come in time
 
 The paper prints η_d, and neither how many dual steps a task has (60 are ours) nor what λ starts with (0 is ours). On
-organa a task has some 250 updates and η_d is .01, so duals are about 1 and still rising when a task ends. Until they
+organa a task has 105 to 316 updates and η_d is .01, so duals are about 1 and still rising when a task ends. Until they
 have grown a task is learned alone, from a loss of 20 and more, in steps of Adam's full size. After 100 updates of the
 last task a sample of it is answered by 0.03 to 0.12 of the 128 units of the last hidden layer (er: 0.4 to 2.8; λ from
 1: 0.4 to 1.6; three seeds, `benchmarks/evidence/dying.py`): little but the bias of the head learns from there on.

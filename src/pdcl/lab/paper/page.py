@@ -17,12 +17,13 @@ from pdcl.lab.figures.grids import STREAMS
 from pdcl.lab.figures.selecting import main_runs, primal_dual
 from pdcl.lab.paper.claim import Claim
 from pdcl.lab.paper.claims import CLAIMS
+from pdcl.lab.paper.front import front
 from pdcl.lab.paper.gallery import draw_answers, gallery, left_out
 from pdcl.lab.paper.keeping import NAME, keep_runs
 from pdcl.lab.paper.reasons import reasons
 from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Finding, Runs
 from pdcl.lab.paper.sizes import by_size
-from pdcl.lab.paper.starts import by_start
+from pdcl.lab.paper.steps import draw_steps
 from pdcl.lab.paper.untested import untested
 from pdcl.records import Group, Row
 from pdcl.records.tables import MINUS, markdown, sheets
@@ -31,14 +32,17 @@ from pdcl.reports.writing import find
 from pdcl.storage.disk import write_whole
 
 # Runs to the letter, or as near as they run, count as one family: a stream has one or the other.
-PRINTED = "as printed"
-FAMILIES = {PRINTED: ("paper", "tamed", "small-paper"), "equal": ("equal", "small-equal")}
+PRINTED, EQUAL = "as printed", "equal"
+FAMILIES = {PRINTED: ("paper", "tamed", "small-paper"), EQUAL: ("equal", "small-equal")}
 HEAD = "| claim | paper | ours | 95 % interval | seeds | verdict | figure | command |"
 FORMATS = ("png",)
 
 
 def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
-    """Write the page and, in a directory of its name beside it, figures and runs; returns how many claims held."""
+    """Write the page, a second one with every row and table, and figures and runs in a directory of its name.
+
+    Returns how many of the paper's claims held.
+    """
     found = find(directories)
     known = [row for presets in FAMILIES.values() for row in of_paper(list(found.rows.values()), presets)]
     if not known:
@@ -48,17 +52,18 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
     own = [row for row in known if row.label == row.method and "stream.noise" not in row.options]
     drawn = draw_rows(own, out.parent / out.stem, FORMATS, Wanted(SIZE, sample_duals=True))
     printed = of_paper(known, FAMILIES[PRINTED])
+    equal = of_paper(known, FAMILIES[EQUAL])
     draw_answers(drawn, printed)
+    draw_steps(drawn, Runs(printed), Runs(equal))
     drawn.skipped |= {str(error.path): str(error) for error in found.unreadable}
     judgements = {name: judged(of_paper(known, presets)) for name, presets in FAMILIES.items()}
     sections = [
-        _head(directories, out, known),
+        _head(out),
         *(
             _claims(name, judgements[name], _figures(drawn, out, FAMILIES[name]))
             for name in FAMILIES
             if _any_run(judgements[name])
         ),
-        by_start(judgements[PRINTED], Runs(printed)),
         untested(),
         by_size(printed),
         "## Numbers\n\n" + "\n".join(markdown(sheet) for sheet in sheets(main_runs(own))),
@@ -68,8 +73,11 @@ def write_page(directories: Sequence[Path], out: Path) -> Counter[str]:
         left_out(drawn),
     ]
     keep_runs(known, drawn, out.parent / out.stem)
-    write_whole(out, "\n\n".join(section.strip() for section in sections if section).encode() + b"\n")
-    return Counter(finding.verdict for _, finding in judgements[PRINTED])
+    first = front(judgements[PRINTED], printed, equal, out, _made(directories, out, known))
+    write_whole(out, first.encode() + b"\n")
+    rest = "\n\n".join(section.strip() for section in sections if section)
+    write_whole(out.with_stem(f"{out.stem}-claims"), rest.encode() + b"\n")
+    return Counter(finding.verdict for claim, finding in judgements[PRINTED] if claim.counts)
 
 
 def of_paper(rows: Sequence[Row], presets: Sequence[str]) -> list[Row]:
@@ -92,25 +100,29 @@ def _any_run(found: Sequence[tuple[Claim, Finding]]) -> bool:
     return any(finding.verdict != NOT_RUN for _, finding in found)
 
 
-def _head(directories: Sequence[Path], out: Path, rows: Sequence[Row]) -> str:
+def _made(directories: Sequence[Path], out: Path, rows: Sequence[Row]) -> str:
     where = " ".join(shlex.quote(_shown(path)) for path in directories)
     kinds = Counter(f"{row.stream} ({row.preset})" for row in rows)
     counted = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-    return f"""# The paper, claim by claim
-
-Made by `pdcl paper {where} --out {_shown(out)}` from {len(rows)} runs: {counted}. The runs are those of
+    return f"""Made by `pdcl paper {where} --out {_shown(out)}` from {len(rows)} runs: {counted}. The runs are those of
 `pdcl study paper`; what is needed of them is in [{NAME}]({out.stem}/{NAME}). To go on from them, on any machine:
 
     pdcl unpack {_shown(out.parent / out.stem / NAME)} --out runs/paper
     pdcl study paper --part mnist --out runs/paper     # runs what is missing; or any other part
     pdcl paper runs/paper --out {_shown(out)}
 
-What the presets change is listed in [presets](../presets.md).
+What the presets change is listed in [presets](../presets.md)."""
+
+
+def _head(out: Path) -> str:
+    return f"""# The paper: every claim, table and figure
+
+What it comes to stands on [the first page]({out.name}).
 
 A claim has *held* where its paired 95 % interval over seeds lies on the claimed side, is *not held* where it lies on
 the other, and *undecided* in between. A number is the first method minus the second (forgetting: the second minus the
 first). Memory is 500 unless a claim says otherwise. The paper doesn't print where duals start: verdicts that hang on it
-have a table of their own, after the claims."""
+have a table of their own, on the first page."""
 
 
 def _shown(path: Path) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pdcl.lab.figures.selecting import options_given
-from pdcl.metrics import Paired, interval, paired_difference
+from pdcl.metrics import Paired, interval, paired_difference, quantile
 from pdcl.records import Row
 
 BySeed = Mapping[int, float]
@@ -17,11 +17,20 @@ HELD, NOT_HELD, UNDECIDED, NOT_RUN = "held", "not held", "undecided", "not run"
 SIZE = 500
 # Of correlations: z of ±1 is infinite.
 LARGEST = 0.99
+LEVEL = 0.95
+CORRELATION = "correlation"
+
+
+def _open(low: float, high: float) -> str:
+    return UNDECIDED
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What runs say of a claim: a number, its 95 % interval over seeds (NaN: unknown), and whether it held."""
+    """What runs say of a claim: a number, its 95 % interval over seeds (NaN: unknown), and whether it held.
+
+    decide: the verdict of an interval; one of counts has none.
+    """
 
     verdict: str
     number: float = math.nan
@@ -29,6 +38,17 @@ class Finding:
     high: float = math.nan
     n: int = 0
     unit: str = "points"
+    decide: Callable[[float, float], str] = _open
+
+    def widened(self, rows: int) -> Finding:
+        """The same with an interval so wide that so many together are right in 95 % (Bonferroni). Counts stay."""
+        if math.isnan(self.low) or self.n < 2:
+            return self
+        longer = quantile(1 - (1 - LEVEL) / rows, self.n) / quantile(LEVEL, self.n)
+        bend, back = (math.atanh, math.tanh) if self.unit == CORRELATION else (float, float)
+        middle = bend(self.number)
+        low, high = (back(middle + longer * (bend(end) - middle)) for end in (self.low, self.high))
+        return replace(self, low=low, high=high, verdict=self.decide(low, high))
 
 
 ABSENT = Finding(NOT_RUN)
@@ -73,28 +93,33 @@ def measured(rows: Mapping[int, Row], measure: Callable[[Row], float | None]) ->
 
 def more(a: BySeed, b: BySeed, unit: str = "points") -> Finding:
     """Held if a − b is above 0 on the seeds that both have, beyond its 95 % interval."""
-    found = paired_difference(a, b)
-    return _finding(found, HELD if found.low > 0 else NOT_HELD if found.high < 0 else UNDECIDED, unit)
+    return _judged(
+        paired_difference(a, b), lambda low, high: HELD if low > 0 else NOT_HELD if high < 0 else UNDECIDED, unit
+    )
 
 
 def no_more(a: BySeed, b: BySeed, margin: float) -> Finding:
     """Held if a − b stays below a margin; not held if it is above 0 for sure."""
-    found = paired_difference(a, b)
-    return _finding(found, HELD if found.high < margin else NOT_HELD if found.low > 0 else UNDECIDED)
+    return _judged(
+        paired_difference(a, b), lambda low, high: HELD if high < margin else NOT_HELD if low > 0 else UNDECIDED
+    )
 
 
 def no_less(a: BySeed, b: BySeed, margin: float) -> Finding:
     """Held if a − b stays above minus a margin; not held if it is below 0 for sure."""
-    found = paired_difference(a, b)
-    return _finding(found, HELD if found.low > -margin else NOT_HELD if found.high < 0 else UNDECIDED)
+    return _judged(
+        paired_difference(a, b), lambda low, high: HELD if low > -margin else NOT_HELD if high < 0 else UNDECIDED
+    )
 
 
 def within(a: BySeed, b: BySeed, margin: float, unit: str = "points") -> Finding:
     """Held if a and b differ by less than a margin, not held if by more."""
-    found = paired_difference(a, b)
-    inside = -margin < found.low and found.high < margin
-    outside = found.low > margin or found.high < -margin
-    return _finding(found, HELD if inside else NOT_HELD if outside else UNDECIDED, unit)
+
+    def decide(low: float, high: float) -> str:
+        outside = low > margin or high < -margin
+        return HELD if -margin < low and high < margin else NOT_HELD if outside else UNDECIDED
+
+    return _judged(paired_difference(a, b), decide, unit)
 
 
 def above(values: BySeed, bound: float, unit: str) -> Finding:
@@ -102,19 +127,23 @@ def above(values: BySeed, bound: float, unit: str) -> Finding:
     if not values:
         return ABSENT
     mean, half = interval(list(values.values()))
-    verdict = HELD if mean - half > bound else NOT_HELD if mean + half < bound else UNDECIDED
-    return Finding(verdict, mean, mean - half, mean + half, len(values), unit)
+
+    def decide(low: float, high: float) -> str:
+        return HELD if low > bound else NOT_HELD if high < bound else UNDECIDED
+
+    low, high = mean - half, mean + half
+    return Finding(decide(low, high), mean, low, high, len(values), unit, decide)
 
 
 def correlated(values: BySeed) -> Finding:
     """Held if the mean correlation over seeds is above 0; the interval is that of Fisher's z, so it stays within ±1."""
     clipped = {seed: min(max(value, -LARGEST), LARGEST) for seed, value in values.items()}
-    found = above({seed: math.atanh(value) for seed, value in clipped.items()}, 0, "correlation")
+    found = above({seed: math.atanh(value) for seed, value in clipped.items()}, 0, CORRELATION)
     number, low, high = (math.tanh(each) for each in (found.number, found.low, found.high))
     return replace(found, number=number, low=low, high=high)
 
 
-def _finding(found: Paired, verdict: str, unit: str = "points") -> Finding:
+def _judged(found: Paired, decide: Callable[[float, float], str], unit: str = "points") -> Finding:
     if not found.n:
         return ABSENT
-    return Finding(verdict, found.mean, found.low, found.high, found.n, unit)
+    return Finding(decide(found.low, found.high), found.mean, found.low, found.high, found.n, unit, decide)

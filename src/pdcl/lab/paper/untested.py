@@ -7,8 +7,8 @@ UNTESTED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Assumption 1, Proposition 1: ε = m_k + Mδ can be met",
         "M and δ, the distance between sets of optimal networks, can't be measured; that a run misses ε doesn't show "
-        "that no network meets it. Slacks under the paper's ε are under *Duals and slacks*",
-        (),
+        "that no network meets it. Slacks under the paper's ε are under *Duals and slacks*; checked on convex problems",
+        ("tests/core/test_proposition_1.py",),
     ),
     (
         "Lemma 1: duals of the convex problem are prices",

@@ -19,9 +19,8 @@ from pdcl.algorithm.prices import value_bound
 from pdcl.errors import UsageError
 from pdcl.lab.studies.engine import Engine
 from pdcl.lab.studies.local import LocalProcesses
-from pdcl.learning.batches import seeded
+from pdcl.learning.batches import EVALUATION_BATCH, seeded
 from pdcl.learning.events import DualsMoved, Event
-from pdcl.learning.learner import EVALUATION_BATCH
 from pdcl.learning.loop import Loop
 from pdcl.learning.schedule import Schedule
 from pdcl.records.checkpoint import APART

@@ -45,7 +45,7 @@
     el("div", { class: "card wide", "data-chart": "gates" }, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Gate, table" },
       pdcl.table(["update", "task", "group", "limit", "before", "now", "drop", "verdict"], life.gates, "What the gate said")))) : null;
 
-  document.getElementById("app").append(header, el("main", { id: "main" }, finding, now, over, updates, gates),
+  document.getElementById("app").append(header, el("main", { id: "main" }, finding, now, life.sliders.length ? pdcl.sliders(life.sliders) : null, over, updates, gates),
     el("footer", { text: "Made by pdcl. Everything here is in this one file; nothing is loaded from elsewhere." }));
   for (const card of cards) card.update(life);
   document.documentElement.dataset.ready = "yes";
