@@ -50,6 +50,15 @@ def for_json(text: str) -> str:
     return _ANY.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "task"), counted(1200, "task"), counted(2, "class", "classes")
+    ('1 task', '1,200 tasks', '2 classes')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def say(*words: Any, **options: Any) -> None:
     """`print`, of text that only shows."""
     print(*(printable(word, lines=True) for word in words), **options)

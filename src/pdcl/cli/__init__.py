@@ -34,6 +34,7 @@ VERBS = {
     "update": "learn a month's data, and use the updated model only if it passes the gate",
     "forget": "take samples, or all of a patient, out of a model and of what is kept beside it",
     "rollback": "put the state before the newest update back in use",
+    "completion": "a script by which bash, zsh or fish complete these commands",
 }
 OF_THE_LAB = ("data", "study", "figures", "paper", "unpack", "tolerance", "whatif")
 FAILED = 1
@@ -114,7 +115,7 @@ def _show(usual: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _help() -> str:
-    rows = "\n".join(f"  {verb:<10}{what}" for verb, what in VERBS.items())
+    rows = "\n".join(f"  {verb:<12}{what}" for verb, what in VERBS.items())
     return (
         "usage: pdcl COMMAND …\n\n"
         "Learn task after task, and keep every past one within a tolerance.\n\n"

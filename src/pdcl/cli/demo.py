@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 from rich.table import Table
 
+from pdcl.cli.form import plain
 from pdcl.laboratory import lab
 from pdcl.screen import Screen
 
@@ -48,7 +49,7 @@ class Demo:
 
 
 def main(argv: list[str]) -> int:
-    options = tyro.cli(Demo, args=argv, prog="pdcl demo")
+    options = tyro.cli(plain(Demo), args=argv, prog="pdcl demo")
     if options.full:
         code: int = lab("cli.full_demo").main(options.out, options.workers or os.cpu_count() or 1)
         return code

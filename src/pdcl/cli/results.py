@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.errors import UsageError
 from pdcl.printable import printable
 from pdcl.records import Group, Survey, compare, group, survey
@@ -34,7 +35,10 @@ class Results:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = tyro.cli(
-        Results, args=argv, prog="pdcl results", config=(tyro.conf.PositionalRequiredArgs, tyro.conf.AvoidSubcommands)
+        plain(Results),
+        args=argv,
+        prog="pdcl results",
+        config=(tyro.conf.PositionalRequiredArgs, tyro.conf.AvoidSubcommands),
     )
     found = survey(options.directory)
     if not found.rows:

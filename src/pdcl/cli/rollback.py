@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from pdcl.cli.form import plain
-from pdcl.printable import printable, say
+from pdcl.printable import counted, printable, say
 
 
 @dataclass
@@ -37,6 +37,6 @@ def main(argv: list[str]) -> int:
     handed = {} if asked.network is None else {"network": own_network(asked.network)}
     entry = rollback(asked.model, audit=asked.audit, why=asked.why, **handed)
     done = "was rolled back before, and a model goes back by one update" if entry.repeated else "is rolled back"
-    say(f"{asked.model}: {printable(entry['name'])} {done}; {entry['task']} tasks are in use")
+    say(f"{asked.model}: {printable(entry['name'])} {done}; {counted(entry['task'], 'task')} in use")
     say(f"next: pdcl report {asked.model}")
     return 0

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pdcl.lifelong.entry import REBASED, ROLLED_BACK, moved
-from pdcl.printable import for_markdown
+from pdcl.printable import counted, for_markdown
 
 if TYPE_CHECKING:
     from pdcl.lifelong.learner import Learner
@@ -18,7 +18,7 @@ def card(learner: Learner) -> str:
     assert spec is not None
     size = sum(p.numel() for p in learner.model.parameters())
     about = [
-        f"# A model that learned {learner.tasks_learned} tasks",
+        f"# A model that learned {counted(learner.tasks_learned, 'task')}",
         f"Method {type(learner).__name__}, network {type(learner.model).__name__} with {size:,} parameters, "
         f"inputs {spec.inputs()}, {spec.outputs} outputs.",
         f"Classes: {', '.join(map(for_markdown, spec.labels)) or '–'}",
@@ -94,11 +94,14 @@ def _memory(learner: Learner) -> list[str]:
     if store is None or not len(store):
         return ["None."]
     if spec.kind != "classification":
-        return [f"{len(store)} samples: {store.counts(learner.tasks_learned)} by task."]
+        return [f"{counted(len(store), 'sample')}: {store.counts(learner.tasks_learned)} by task."]
     held = Counter(zip(store["task"].tolist(), store["y"].tolist(), strict=True))
     rows = ["| task | class | samples |", "|---|---|---|"]
     rows += [f"| {task} | {for_markdown(spec.labels[c])} | {count} |" for (task, c), count in sorted(held.items())]
-    return [f"{len(store)} samples, at most {learner.store.bound}." if learner.store else "", "\n".join(rows)]
+    return [
+        f"{counted(len(store), 'sample')}, at most {learner.store.bound}." if learner.store else "",
+        "\n".join(rows),
+    ]
 
 
 def _audit(learner: Learner) -> list[str]:

@@ -12,6 +12,7 @@ from pdcl import metrics
 from pdcl.judging.table import Promises
 from pdcl.learning.loop import History
 from pdcl.lifelong.learner import Learner
+from pdcl.printable import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,7 +40,7 @@ class Result:
         kept = "" if self.path is None else f", record {self.path}"
         return (
             f"Result(accuracy {_percent(self.mean_accuracy)}, forgetting {_percent(self.mean_forgetting)} over "
-            f"{tasks} tasks, {self.cost.get('seconds', 0.0):.1f} s{kept})"
+            f"{counted(tasks, 'task')}, {self.cost.get('seconds', 0.0):.1f} s{kept})"
         )
 
     def as_json(self) -> dict[str, Any]:

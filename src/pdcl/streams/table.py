@@ -9,6 +9,7 @@ from typing import Any
 
 from pdcl.errors import UsageError
 from pdcl.given import short
+from pdcl.printable import counted
 from pdcl.streams.checks import BadData
 from pdcl.streams.table_reader import Layout, TableReader
 from pdcl.streams.table_rows import Rows, read_rows
@@ -47,7 +48,7 @@ class Table(Sequence[TableTask]):
 
     def __repr__(self) -> str:
         names = ", ".join(str(task.name) for task in self.tasks)
-        return f"<Table of {len(self)} {'task' if len(self) == 1 else 'tasks'}: {names}>"
+        return f"<Table of {counted(len(self), 'task')}: {names}>"
 
     def stream(self, name: str = "table", **options: Any) -> Stream:
         """The tasks as a stream, read as the first one shows; options are those of `pdcl.from_tasks`."""

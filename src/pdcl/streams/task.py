@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.printable import counted
 from pdcl.streams.data import Data
 from pdcl.streams.transform import Transform
 from pdcl.trees import LeafSpec, Tree, unflatten
@@ -106,7 +107,7 @@ class Stream:
         outputs = f"{self.spec.outputs} {'classes' if self.spec.kind == 'classification' else 'outputs'}"
         plain = f"{'×'.join(map(str, self.spec.shape))} {str(self.spec.dtype).removeprefix('torch.')}"
         inputs = self.spec.inputs() if self.spec.leaves else plain
-        return f"<Stream {self.name!r}{shown}: {len(self.tasks)} tasks, {outputs}, inputs {inputs}>"
+        return f"<Stream {self.name!r}{shown}: {counted(len(self.tasks), 'task')}, {outputs}, inputs {inputs}>"
 
     def __str__(self) -> str:
         shown = [f"  {task!r}" for task in self.tasks[:TASKS_SHOWN]]

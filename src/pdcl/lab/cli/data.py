@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
+from pdcl.cli.form import plain
 from pdcl.errors import UsageError
 from pdcl.lab.benchmarks.raw.archive import directories, fetch, status, verify
 from pdcl.printable import say
@@ -69,7 +70,7 @@ def main(argv: list[str]) -> int:
 
 def _parsed(verb: str, argv: list[str]) -> object:
     try:
-        return tyro.cli(VERBS[verb], args=argv, prog=f"pdcl data {verb}")
+        return tyro.cli(plain(VERBS[verb]), args=argv, prog=f"pdcl data {verb}")
     except SystemExit as stop:
         if stop.code:
             raise UsageError(f"see 'pdcl data {verb} --help'") from stop

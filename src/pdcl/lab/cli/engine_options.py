@@ -29,10 +29,10 @@ class EngineOptions:
     """Of the Ray cluster; 'auto' is the one that this machine belongs to. By default RAY_ADDRESS, or a new one here."""
 
     cpus_per_run: float | None = None
-    """CPUs of the cluster that a run takes (1)."""
+    """CPUs of the cluster that a run takes; 1 by default."""
 
     gpus_per_run: float | None = None
-    """GPUs of the cluster that a run takes, or a part of one (0)."""
+    """GPUs of the cluster that a run takes, or a part of one; none by default."""
 
     def new_engine(self) -> LocalProcesses | RayCluster:
         """The engine asked for; an option that it doesn't use is an error."""

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.printable import say
 
 
@@ -25,7 +26,7 @@ class Figures:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = tyro.cli(Figures, args=argv, prog="pdcl figures")
+    options = tyro.cli(plain(Figures), args=argv, prog="pdcl figures")
     from pdcl.errors import UsageError
     from pdcl.lab.figures.drawing import draw
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.printable import say
 
 
@@ -24,7 +25,7 @@ class Paper:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = tyro.cli(Paper, args=argv, prog="pdcl paper")
+    options = tyro.cli(plain(Paper), args=argv, prog="pdcl paper")
     from pdcl.errors import UsageError
     from pdcl.lab.paper.page import write_page
 

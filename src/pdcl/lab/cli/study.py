@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from pdcl.cli.form import plain
 from pdcl.errors import Interrupted, UsageError
 from pdcl.lab.cli.engine_options import EngineOptions
 from pdcl.lab.studies import Outcome, RunSpec, Study, execute, load, shipped
@@ -71,7 +72,7 @@ def main(argv: list[str]) -> int:
 def _parsed(argv: list[str]) -> Command:
     try:
         return tyro.cli(
-            Command,
+            plain(Command),
             args=argv,
             prog="pdcl study",
             config=(tyro.conf.PositionalRequiredArgs, tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff),

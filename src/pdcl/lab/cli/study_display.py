@@ -18,6 +18,7 @@ from pdcl.lab.studies.curves import Answered
 from pdcl.lab.studies.estimating import Estimator
 from pdcl.lab.studies.execution import Notice
 from pdcl.lab.studies.preview import DONE, Preview
+from pdcl.printable import counted as number_of
 from pdcl.screen import Screen
 
 
@@ -111,11 +112,11 @@ def preview(found: Preview, workers: int) -> None:
     console.print(table)
     states = Counter(state.partition(":")[0] for _, state in found.runs)
     counted = ", ".join(f"{count} {state}" for state, count in states.most_common())
-    console.print(f"{len(found.runs)} runs: {counted}", soft_wrap=True)
+    console.print(f"{number_of(len(found.runs), 'run')}: {counted}", soft_wrap=True)
     ahead = _duration(found.estimator.total(found.todo, workers))
     console.print(f"estimated time with {workers} at a time: {ahead}")
     if found.curves:
-        console.print(f"then what-if curves of {found.curves} runs, which no estimate covers")
+        console.print(f"then what-if curves of {number_of(found.curves, 'run')}, which no estimate covers")
 
 
 def preview_parts(study: Study, found: Preview, workers: int) -> None:

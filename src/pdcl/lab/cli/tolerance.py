@@ -9,6 +9,7 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
+from pdcl.cli.form import plain
 from pdcl.screen import Screen
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Tolerance:
 
 
 def main(argv: list[str]) -> int:
-    asked = tyro.cli(Tolerance, args=argv, prog="pdcl tolerance", config=(tyro.conf.AvoidSubcommands,))
+    asked = tyro.cli(plain(Tolerance), args=argv, prog="pdcl tolerance", config=(tyro.conf.AvoidSubcommands,))
     from pdcl.lab.studies.attainable import reach
     from pdcl.learning.stated import check_against, refuse_segments
     from pdcl.limits.tolerances import read_limits

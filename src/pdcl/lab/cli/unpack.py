@@ -9,7 +9,8 @@ from typing import Annotated
 
 import tyro
 
-from pdcl.printable import say
+from pdcl.cli.form import plain
+from pdcl.printable import counted, say
 
 
 @dataclass
@@ -27,10 +28,10 @@ class Unpack:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = tyro.cli(Unpack, args=argv, prog="pdcl unpack")
+    options = tyro.cli(plain(Unpack), args=argv, prog="pdcl unpack")
     from pdcl.records.packing import unpack
 
     found = unpack(options.file, options.out)
-    say(f"{len(found.written)} runs written to {options.out}, {len(found.kept)} were there already")
+    say(f"{counted(len(found.written), 'run')} written to {options.out}, {len(found.kept)} were there already")
     say(f"next: pdcl results {options.out}")
     return 0

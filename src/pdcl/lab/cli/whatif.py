@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
+from pdcl.cli.form import plain
 from pdcl.lab.cli.engine_options import EngineOptions
 from pdcl.screen import Screen
 
@@ -35,7 +36,7 @@ class WhatIf(EngineOptions):
 
 
 def main(argv: list[str]) -> int:
-    asked = tyro.cli(WhatIf, args=argv, prog="pdcl whatif", config=(tyro.conf.AvoidSubcommands,))
+    asked = tyro.cli(plain(WhatIf), args=argv, prog="pdcl whatif", config=(tyro.conf.AvoidSubcommands,))
     from pdcl.lab.studies.whatif import whatif, write_numbers
     from pdcl.lab.studies.whatif_figure import draw
 
