@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
-from dataclasses import field, fields, make_dataclass
+from dataclasses import MISSING, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
@@ -41,7 +41,9 @@ def as_people_write(type_: Any, value: Any) -> dict[str, Any]:
     names = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
     only = kinds[0] if open_ended else type_
     shown: dict[str, Any] = {"metavar": names[only]} if only in (int, float, str, Path) else {}
-    return shown | ({"help_behavior_hint": ""} if value is None or value == () else {})
+    # A list that must be given has no default to show; tyro would show an empty one.
+    several = value is MISSING and typing.get_origin(type_) is tuple
+    return shown | ({"help_behavior_hint": ""} if several or value is None or value == () else {})
 
 
 def plain(kind: type[T]) -> type[T]:
