@@ -10,8 +10,6 @@ from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
-from pdcl.errors import UsageError
-
 # Options that take several kinds of value are written as text on the command line.
 AS_TEXT: dict[str, Any] = {
     "network": str,
