@@ -22,26 +22,27 @@ EVALUATION_BATCH = 250
 
 @dataclass(frozen=True)
 class Batch:
-    """Raw inputs (a tensor, or a tree of them) and targets of `index` positions of the current task's data."""
+    """Raw inputs (a tensor, or a tree of them) and targets of `index` positions of the current task's data.
+
+    positions: `index` of all ranks. total: how many samples the batch has on all ranks.
+    """
 
     x: Tree
     y: Tensor
     index: Tensor
     task: int
     of: Whole | None = None
+    positions: Tensor = field(init=False)
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Plain attributes: every step asks for them several times.
+        positions = self.index if self.of is None else self.of.index
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "total", len(positions))
 
     def __len__(self) -> int:
         return len(self.y)
-
-    @property
-    def total(self) -> int:
-        """How many samples the batch has on all ranks."""
-        return len(self) if self.of is None else len(self.of.index)
-
-    @property
-    def positions(self) -> Tensor:
-        """`index` of all ranks."""
-        return self.index if self.of is None else self.of.index
 
     def complete(self) -> Batch:
         """The batch of all ranks, read here."""
