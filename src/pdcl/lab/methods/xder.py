@@ -24,10 +24,10 @@ from torch.nn.functional import cross_entropy, mse_loss
 from pdcl.algorithm.selection import select
 from pdcl.errors import UsageError
 from pdcl.lab.methods.even_shares import task_rows
+from pdcl.lab.methods.refusals import only_classification, only_tensors
 from pdcl.lab.methods.xder_terms import implant, mean_positive, supervised_contrast, untracked, violation
 from pdcl.lab.methods.xder_views import strong_views
 from pdcl.learning.batches import Batch, Step
-from pdcl.learning.refusals import only_classification, only_tensors
 from pdcl.methods.replay import Rehearsal
 from pdcl.streams.task import Spec, Task
 
