@@ -21,7 +21,7 @@ def ratio(kind: str, streams: Callable[[str], bool]) -> tuple[float, float]:
 
 
 def one_distribution(stream: str) -> bool:
-    """Not organa as its authors split it, by scans; all others have limits, guards and test data of one distribution."""
+    """All but organa as its authors split it, by scans: limits, guards and test data are of one distribution."""
     return stream != "organa"
 
 
