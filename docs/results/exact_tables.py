@@ -217,6 +217,22 @@ def pooled(rival: str, streams: Callable[[str], bool] = lambda stream: True) -> 
     return found
 
 
+def pooled_table() -> str:
+    names = {"equal": "equal weights", "exact-frozen": "frozen duals", "exact-offsets": "offsets alone",
+             "exact-weights": "weights alone", "hand nine": "best of nine by hand"}  # fmt: skip
+    groups: dict[str, Callable[[str], bool]] = {
+        "all streams": lambda stream: True,
+        "classes of their own": lambda stream: stream not in DOMAINS,
+        "domains": lambda stream: stream in DOMAINS,
+    }
+    rows = [
+        [label, *(f"{interval(values)}, {len(values)} units" if any(values := pooled(name, streams)) else "the same"
+                  for streams in groups.values())]
+        for name, label in names.items()
+    ]  # fmt: skip
+    return table(["rival", *groups], rows)
+
+
 def curves_table() -> str:
     shifts = ("-6", "-4", "-2", "+0", "+2")
     rows = []
