@@ -33,9 +33,10 @@ def search(shift: float = 0.0, limit: float = 0.2, owners: tuple[int, ...] = (0,
     return Search(weights, guards, torch.tensor([limit, 1.0], dtype=DOUBLE), torch.tensor(owners))
 
 
-def test_an_offset_keeps_a_limit_and_is_the_least_one_that_does() -> None:
+@pytest.mark.parametrize("limit", [0.05, 0.07, 0.1])
+def test_an_offset_keeps_a_limit_and_is_the_least_one_that_does(limit: float) -> None:
     """Beside every offset there is: of 20,000 tried one by one, none that is 2 % smaller keeps the limit."""
-    asked = search(limit=0.1)
+    asked = search(limit=limit)
     found = asked.run()
     assert (found.lever, found.duals, found.excess) == ("offsets", [0.0, 0.0], 0.0)
     scores = asked.guards.features @ found.W
@@ -43,8 +44,8 @@ def test_an_offset_keeps_a_limit_and_is_the_least_one_that_does() -> None:
         float((scores[:, 1] > scores[:, 0] + offset)[asked.guards.targets == 0].double().mean())
         for offset in np.linspace(0, 2, 20_000)
     ]
-    least = np.linspace(0, 2, 20_000)[np.argmax(np.array(error) <= 0.1)]
-    assert least <= float(found.offsets[0]) <= 1.02 * least + 0.01
+    least = np.linspace(0, 2, 20_000)[np.argmax(np.array(error) <= limit)]
+    assert least - 2e-4 <= float(found.offsets[0]) <= 1.02 * least + 2e-4
     assert float(found.offsets[1]) == 0
 
 
