@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pdcl.lab.figures import maps
 from pdcl.lab.figures.drawn import Drawn
 from pdcl.lab.figures.selecting import options_given
 from pdcl.lab.paper.measures import MEASURED, measured_on_snapshot
+from pdcl.lab.studies.packing import DUAL_STEPS, pack
 from pdcl.records import Row
-from pdcl.records.packing import DUAL_STEPS, pack
 from pdcl.records.writing import dumps
-from pdcl.reports import maps
 from pdcl.storage.disk import reported
 
 NAME = "runs.jsonl.gz"
