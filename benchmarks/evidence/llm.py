@@ -200,9 +200,10 @@ class Anchored(Trainer):  # type: ignore[misc]
     """Adds weight × KL(before ‖ now) on the new text."""
 
     def __init__(self, weight: float, **given: Any) -> None:
-        super().__init__(**given)
+        # Before the trainer sets the seed, since a blank model sets one too.
         self.weight, self.former = weight, blank()
         self.former.load_state_dict(given["model"].state_dict())
+        super().__init__(**given)
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any) -> Any:
         found, outputs = super().compute_loss(model, inputs, return_outputs=True, **kwargs)
