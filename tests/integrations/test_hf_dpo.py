@@ -65,12 +65,12 @@ def test_the_loss_of_each_text_is_the_models_own(tmp_path):
 
 def test_a_limit_holds_what_preferences_alone_take(tmp_path):
     over = []
-    for options in ({"dual": "frozen"}, {"dual_steps": 20, "guard": 20}):
+    for options in ({"dual": "frozen"}, {"dual": "ascent:lr=5", "dual_steps": 40, "guard": 20}):
         ours = made(tmp_path, {"own": (SelfMade(200, length=7), "1.01x")}, options, max_steps=40)
         ours.train()
         over.append(ours.promises[0].now - ours.promises[0].limit)
     assert over[0] > 0
-    assert over[1] < 0.5 * over[0]
+    assert over[1] < 0.7 * over[0]
 
 
 def test_pairs_have_no_place_for_replay_inside(tmp_path):
