@@ -73,6 +73,13 @@ def inputs_of(learner: Learner, x: Any) -> Any:
     return _encoded(_reader(learner), rows)
 
 
+def known(learner: Learner, x: Any) -> tuple[Any, Any]:
+    """Raw rows as inputs, and as labels where the rows hold them."""
+    table = None if learner.table is None else read_rows(x)
+    labelled = table is not None and learner.table.layout.label in table.columns
+    return inputs_of(learner, x), learner.table.labels(table) if labelled else None
+
+
 def audit_rows(learner: Learner, data: Any) -> dict[str, Any]:
     """Rows with labels as arrays of an audit set; the task column is its column `task`."""
     reader = _reader(learner)

@@ -11,6 +11,7 @@ from pdcl.errors import PdclError
 from pdcl.judging.promise import NEW, Promise
 from pdcl.lifelong.entry import REBASED, REFUSED, ROLLED_BACK, newest_promises, promises_of
 from pdcl.lifelong.save import KIND
+from pdcl.printable import counted
 from pdcl.records import schema
 from pdcl.records.checkpoint import fitting
 from pdcl.records.writing import finite
@@ -83,7 +84,7 @@ def _note(entry: dict[str, Any]) -> str:
     if entry["how"] == ROLLED_BACK and "undone" in result:
         return f"Rolled back: {result['why']}"
     if "forgotten" in result:
-        return f"{result['forgotten']} stored samples removed"
+        return f"{counted(result['forgotten'], 'stored sample')} removed"
     if result.get("update"):
         record = result["update"]
         moved = f" Limits changed: {', '.join(record['changed'])}." if record.get("changed") else ""
