@@ -83,15 +83,16 @@ class Seen:
 class Newest:
     """What the table must know of the newest task.
 
-    reached: what it has on its own data. replayed: n_k of the past tasks while it was learned. past_weight: of all past
-    tasks together, in weights of the newest. open_ended: nobody knows which tasks will come, so limits of names that no
-    task has so far have a row too: a misspelled name must not pass for a promise.
+    reached: what it has on its own data. replayed: n_k of the past tasks while it was learned. passes: over its data.
+    past_weight: of all past tasks together, in weights of the newest. open_ended: nobody knows which tasks will come,
+    so limits of names that no task has so far have a row too: a misspelled name must not pass for a promise.
     """
 
     reached: Reached
     replayed: list[int]
     past_weight: float = 0.0
     open_ended: bool = False
+    passes: float = 0.0
 
 
 def after_task(
@@ -99,12 +100,12 @@ def after_task(
 ) -> Promises:
     """The table after a task: a row per past task with a limit, per segment, then one for the newest."""
     # Here and below: SciPy is imported once there is a table to make.
-    from pdcl.judging.remedies import Held
+    from pdcl.judging.replayed import held_by_task
     from pdcl.judging.verdicts import judge
 
     seen, last = look_at_witnesses(past, registry, forward), len(limits) - 1
     own, had = seen.by_task(last + 1), past.references(last + 1, [False] * (last + 1))
-    held = [Held(places, samples) for places, samples in zip(newest.replayed, registry.task_samples, strict=False)]
+    held = held_by_task(past, limits, registry, newest, own, forward)
     maybe, questions = registry.perhaps_seen(), []
     for k in range(last):
         if (limit := limits.of(k)) is not None:
@@ -118,7 +119,11 @@ def after_task(
     goal, stated = goal_of_newest(limits, newest.reached, before, len(registry.first_seen))
     if goal is not None:
         about = {"perhaps_seen": last in maybe, "why_none": why_none(registry, last)}
-        about |= {"past_weight": newest.past_weight, "number": last}
+        about |= {
+            "past_weight": newest.past_weight,
+            "number": last,
+            "advice": over_already(limits.of(last), last, own[last]),
+        }
         questions.append(about_newest(limits.name(last), goal, stated, own[last], **about))
     return judge(questions)
 
@@ -179,6 +184,17 @@ def about_newest(name: str, limit: Limit, stated: bool, seen: Seen, **about: Any
 
     now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
     return Question(name, limit, now, kind=NEW, stated=stated, steered=steered, groups=seen.members, **about)
+
+
+def over_already(stated: Tolerance | None, task: int, seen: Seen) -> tuple[str, ...]:
+    """Whether a new task is above the limit that it will have as a past one: said when it is learned."""
+    from pdcl.judging.intervals import interval
+
+    limit = None if stated is None else judged(stated, task)
+    if limit is None or limit.compares or not len(seen.now[limit.unit]):
+        return ()
+    found = interval(limit, None, seen.now[limit.unit].numpy(), 0.025, groups=seen.members)
+    return (f"over its own limit of {limit.written} from the start",) if found.broken else ()
 
 
 def why_none(registry: Registry, task: int) -> str:

@@ -165,7 +165,8 @@ class ToEnd:
         core, task = self.core, self.core.past_tasks
         weight = task * base_weight(core.choices.base, core.choices.base_most, task)
         replayed = core.algorithm.constraints.tasks.counts.tolist()
-        newest = Newest(reached, replayed, weight, core.open_ended)
+        passes = core.progress.observed / max(1, len(self.trained))
+        newest = Newest(reached, replayed, weight, core.open_ended, passes)
         return after_task(core.past, core.tolerances, core.registry, newest, self.forward)
 
 
