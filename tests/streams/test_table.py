@@ -113,7 +113,7 @@ def test_rows_of_a_file_are_forgotten(place: Path, tmp_path: Path) -> None:
     write(tmp_path / "theirs.csv", rows_of("2026-12", 600, 2)[-3:])
     made = pdcl.forget(tmp_path / "model", samples=tmp_path / "theirs.csv")
     assert sum(made.removed.values()) >= 3
-    with pytest.raises(BadData, match="no column of the table|none of the columns"):
+    with pytest.raises(BadData, match="none of the columns"):
         pdcl.forget(tmp_path / "model", samples=[{"wind": 3}])
 
 

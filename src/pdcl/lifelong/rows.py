@@ -75,9 +75,11 @@ def inputs_of(learner: Learner, x: Any) -> Any:
 
 def known(learner: Learner, x: Any) -> tuple[Any, Any]:
     """Raw rows as inputs, and as labels where the rows hold them."""
-    table = None if learner.table is None else read_rows(x)
-    labelled = table is not None and learner.table.layout.label in table.columns
-    return inputs_of(learner, x), learner.table.labels(table) if labelled else None
+    reader = learner.table
+    if reader is None:
+        return inputs_of(learner, x), None
+    table = read_rows(x)
+    return _encoded(reader, table), reader.labels(table) if reader.layout.label in table.columns else None
 
 
 def audit_rows(learner: Learner, data: Any) -> dict[str, Any]:

@@ -105,11 +105,11 @@ def forget(
 
     A model of `exact` with erasable=True is then solved anew without them, and equals one that never saw them.
 
-    samples: their inputs, as an array, (x, y), a file or directory with x, or rows of a table. group: `COLUMN=VALUE`, a column of
-    `learn(…, columns=)` or the groups of `learn(…, groups=)`. audit: the audit set. evidence: a directory of evidence
-    folders; those that hold the samples lose their copy of the audit samples, and still verify without it. handed:
-    what `pdcl.load` needs. The lineage keeps that something was forgotten, when and how many, and keyed hashes of what
-    the weights were trained on, so that the gate still refuses it as audit data.
+    samples: their inputs, as an array, (x, y), a file or directory with x, or rows of a table. group: `COLUMN=VALUE`,
+    a column of `learn(…, columns=)` or the groups of `learn(…, groups=)`. audit: the audit set. evidence: a directory
+    of evidence folders; those that hold the samples lose their copy of the audit samples, and still verify without
+    it. handed: what `pdcl.load` needs. The lineage keeps that something was forgotten, when and how many, and keyed
+    hashes of what the weights were trained on, so that the gate still refuses it as audit data.
     """
     path, in_rows = path_of(model, "model"), group is None and rows.is_table(samples)
     wanted = None if in_rows else Wanted.of(samples, group)
