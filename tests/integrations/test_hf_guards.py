@@ -34,7 +34,7 @@ def moved_a_little(made):
 def test_a_slacks_standard_error_is_that_of_the_change(tmp_path):
     made = trainer(tmp_path, {"one": (sequences(400, 1, 5, masked=True), "1.05x")}, {"guard": 40, "slack_samples": 99})
     core, guards = moved_a_little(made)
-    measured = core.algorithm.measure(core._look(lambda numbers: guards._look(numbers, made.look)))
+    measured = core.algorithm.measure(core.past.look(lambda numbers: guards._look(numbers, made.look)))
     memory = core.memory
     there = memory["role"] == 1
     now, before = made.look(memory["x"][there])[:, 0], memory["reference"][there].double()
@@ -52,7 +52,7 @@ def test_guards_drawn_anew_show_the_slack_of_all_of_them(tmp_path):
     numbers = core.memory["x"][core.memory["role"] == 1]
     values = dict(zip(numbers.tolist(), made.look(numbers), strict=True))
     known = lambda drawn: torch.stack([values[i] for i in drawn.tolist()])  # noqa: E731
-    draws = [core.algorithm.measure(core._look(lambda n: guards._look(n, known))).slacks for _ in range(300)]
+    draws = [core.algorithm.measure(core.past.look(lambda n: guards._look(n, known))).slacks for _ in range(300)]
     found, whole = torch.cat(draws), float(torch.stack([*values.values()])[:, 0].mean()) - core.tolerances.values[0]
     assert float(found.std()) > 0
     assert abs(float(found.mean()) - whole) < 4.9 * float(found.std()) / 300**0.5
