@@ -76,7 +76,9 @@ KL(before ‖ now) on the new text, at six weights: no old text is needed, and a
 ## What it costs
 
 CPU seconds of a run, over those of plain training with the same seed. Runs are short, and the model so small that
-calls cost more than arithmetic; `benchmarks/llm_cost.py` measures a longer run.
+calls cost more than arithmetic. With 1 M parameters, three limits and 1,000 steps of 16 texts of 128 tokens it is
+1.09 (`python benchmarks/llm_cost.py --steps 4`, one run): 1.01 for the steps, .04 for 20 looks, .03 for guards and
+witnesses before and after. The goal was 1.15.
 
 {costs}
 
