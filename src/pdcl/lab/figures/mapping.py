@@ -20,8 +20,6 @@ from pdcl.reports.maps import Map, map_of, read_map
 
 # Beyond this many classes a legend of them leaves no room for the map: a task is one marker then.
 MOST_CLASSES = 14
-REASON = "no run left a memory.safetensors with features"
-REASON_SAMPLES = "no run with a dual for every sample left a memory.safetensors with features"
 
 
 def draw_map(drawn: Drawn, suffix: str, groups: Sequence[Group], memory: int | None, sample_duals: bool) -> None:
@@ -41,13 +39,14 @@ def draw_map(drawn: Drawn, suffix: str, groups: Sequence[Group], memory: int | N
         drawn.mapped[member.first.path] = shown
         return samples_map(shown, *_names(member), titled(member))
 
-    rows = [] if found is None else [found[0].first]
-    drawn.put("map", suffix, draw_it, REASON_SAMPLES if sample_duals else REASON, rows)
+    which = " with a dual for every sample" if sample_duals else ""
+    reason = f"no run{which} left a memory.safetensors with features"
+    drawn.put("map", suffix, draw_it, reason, [] if found is None else [found[0].first])
 
 
 def _to_map(groups: Sequence[Group], memory: int | None) -> tuple[Group, Map | Holdings] | None:
     """Of those with a map or features: a dual per sample first, then this memory, then any duals, then the largest."""
-    found: list[tuple[bool, bool, bool, int, Group, Map | Holdings]] = []
+    found: list[tuple[Any, ...]] = []
     for member in groups:
         run = member.first
         wanted = level(run) == "sample", run.memory == memory
@@ -60,7 +59,7 @@ def _to_map(groups: Sequence[Group], memory: int | None) -> tuple[Group, Map | H
         except RecordError:
             continue
     best = max(found, key=lambda each: each[:4], default=None)
-    return None if best is None else best[4:]
+    return best and best[4:]
 
 
 def _names(member: Group) -> tuple[list[str], list[str]]:
@@ -91,14 +90,12 @@ def samples_map(found: Map, tasks: Sequence[str], classes: Sequence[str] = (), t
     clouds = list(_clouds(found.points, tasks, classes if by_class else None))
     with figure(width=1.3, height=1.2) as (made, axes):
         for each in clouds:
-            axes.scatter(
-                *(np.array(found.points[key])[each.rows] for key in ("x", "y")), s=size[each.rows], color=each.colour,
-                marker=each.marker, alpha=0.75, linewidths=0.3, edgecolors="white",
-            )  # fmt: skip
+            x, y = (np.array(found.points[key])[each.rows] for key in ("x", "y"))
+            own = {"s": size[each.rows], "color": each.colour, "marker": each.marker}
+            axes.scatter(x, y, **own, alpha=0.75, linewidths=0.3, edgecolors="white")
         axes.set(xticks=[], yticks=[], title=title)
         axes.grid(visible=False)
-        for side in axes.spines.values():
-            side.set_visible(False)
+        axes.spines[:].set_visible(False)
         _legend(made, clouds, by_class)
         if share := border_text(found.borders):
             # Below the whole figure: an axis label wider than its panel would be cut off.

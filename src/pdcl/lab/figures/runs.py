@@ -76,13 +76,9 @@ def _distances(runs: Sequence[Sequence[Sequence[int]]]) -> list[tuple[float, flo
 
 def _filled(k: int) -> dict[str, Any]:
     """Colour and hatch of the k-th task, told apart in grey too."""
-    return {
-        "color": COLOURS[k % len(COLOURS)],
-        # After the last colour they start again, with other hatches.
-        "hatch": HATCHES[(k + k // len(COLOURS)) % len(HATCHES)],
-        "edgecolor": "white",
-        "linewidth": 0.8,
-    }
+    # After the last colour they start again, with other hatches.
+    hatch = HATCHES[(k + k // len(COLOURS)) % len(HATCHES)]
+    return {"color": COLOURS[k % len(COLOURS)], "hatch": hatch, "edgecolor": "white", "linewidth": 0.8}
 
 
 def zeta() -> Any:

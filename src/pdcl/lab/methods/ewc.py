@@ -12,6 +12,7 @@ Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNA
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -101,12 +102,8 @@ class EWC(Learner):
         for y in every:
             target = labels if y is None else torch.full_like(labels, y)
             weights = likely.gather(1, target[:, None]).squeeze(1)
-            squares = per_sample_gradients(self.model, x, target, _surprise).squares(weights)
+            surprise = partial(cross_entropy, reduction="none")  # −log p(y|x) of each sample
+            squares = per_sample_gradients(self.model, x, target, surprise).squares(weights)
             sums = squares if sums is None else [a + b for a, b in zip(sums, squares, strict=True)]
         assert sums is not None
         return sums
-
-
-def _surprise(outputs: Tensor, targets: Tensor) -> Tensor:
-    """−log p(y|x) of each sample."""
-    return cross_entropy(outputs, targets, reduction="none")

@@ -76,9 +76,7 @@ more than three times as long. *Undecided* is no evidence for either side."""
 def made_by(*families: Sequence[Row]) -> str:
     """Which commits the runs are of."""
     commits = Counter(read_config(row.path)["versions"].get("commit", "") for rows in families for row in rows)
-    named = [f"`{commit}` {count}" for commit, count in sorted(commits.items()) if commit]
+    named = ", ".join(f"`{commit}` {count}" for commit, count in sorted(commits.items()) if commit)
     before = f"; {commits['']} are older than the record of commits" if commits[""] else ""
-    text = (
-        f"Runs by commit: {', '.join(named)}{before}." if named else "No run names its commit: all are older than that."
-    )
+    text = f"Runs by commit: {named}{before}." if named else "No run names its commit: all are older than that."
     return f"## Where the numbers come from\n\n{text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdcl.lab.figures.sweeps import FEWEST
-from pdcl.lab.paper.cells import row_of
+from pdcl.lab.paper.cells import row_of, section
 from pdcl.lab.paper.claim import Claim
 from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, Finding, Runs
 from pdcl.lab.paper.settings import OPEN
@@ -28,16 +28,11 @@ def by_setting(found: Sequence[tuple[Claim, Finding]], runs: Runs) -> str:
         and claim.compares.stream == setting.stream
         and _other(first, second := setting.difference(*claim.compares.pair, claim.compares.metric, runs))
     ]
-    head = row_of("claim", "as printed", "verdict", "setting", "there", "verdict")
-    return "\n".join([TEXT, "", head, "|---|---:|---|---|---:|---|", *lines]) if lines else ""
+    return section(TEXT, "claim | as printed | verdict | setting | there | verdict", "lrllrl", lines)
 
 
 def _other(first: Finding, second: Finding) -> bool:
     """Whether both were run often enough, one of them decides, and they differ."""
     verdicts = {first.verdict, second.verdict}
-    return (
-        min(first.n, second.n) >= FEWEST
-        and NOT_RUN not in verdicts
-        and bool(verdicts & {HELD, NOT_HELD})
-        and len(verdicts) > 1
-    )
+    often = min(first.n, second.n) >= FEWEST and NOT_RUN not in verdicts
+    return often and bool(verdicts & {HELD, NOT_HELD}) and len(verdicts) > 1

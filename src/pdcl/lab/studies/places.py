@@ -80,9 +80,8 @@ class Total:
 
     @property
     def sentence(self) -> str:
-        and_more = (
-            f"; and {self.unknown} limit{'s' * (self.unknown != 1)} out of reach or unknown" if self.unknown else ""
-        )
+        left = f"; and {self.unknown} limit{'s' * (self.unknown != 1)} out of reach or unknown"
+        and_more = left if self.unknown else ""
         if not self.largest:
             return f"in all: unknown{and_more}"
         even = f"{self.tasks} tasks, the newest too, × the largest need ({self.largest:,})"
@@ -102,14 +101,12 @@ class Total:
 
 def memory_for(replayed: int, tasks: int, classes: int) -> int:
     """The least memory that leaves so many places for replay, beside the witnesses that a stated limit sets aside."""
-    memory = replayed
-    while (short := replayed + tasks * _witnesses(memory, tasks, classes) - memory) > 0:
-        memory += short
+    memory, short = replayed, 1
+    while short > 0:
+        witnesses = tasks * allowed(None, None, True, memory, tasks, classes=classes).witnesses
+        short = replayed + witnesses - memory
+        memory += max(short, 0)
     return memory
-
-
-def _witnesses(memory: int, tasks: int, classes: int) -> int:
-    return allowed(None, None, True, memory, tasks, classes=classes).witnesses
 
 
 def total(stream: Stream, needs: Sequence[Need]) -> Total:

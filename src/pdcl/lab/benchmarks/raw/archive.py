@@ -123,16 +123,16 @@ def require_right(located: Located) -> None:
 
 def status(directory: str | Path | None = None) -> list[Status]:
     """What is here and what is missing, for every stream that needs raw files."""
-    return [_status(source, directory) for source in SOURCES.values()]
-
-
-def _status(source: Source, directory: str | Path | None) -> Status:
-    try:
-        located = locate(source.name, directory)
-    except MissingData:
-        return Status(source.name, False, "", source.size, source.licence)
-    size = sum(path.stat().st_size for path in located.paths)
-    return Status(source.name, True, str(located.paths[0].parent), size, source.licence, located.variant)
+    lines = []
+    for name, source in SOURCES.items():
+        try:
+            found = locate(name, directory)
+        except MissingData:
+            lines.append(Status(name, False, "", source.size, source.licence))
+        else:
+            size = sum(path.stat().st_size for path in found.paths)
+            lines.append(Status(name, True, str(found.paths[0].parent), size, source.licence, found.variant))
+    return lines
 
 
 def fetch(name: str, directory: str | Path | None = None, progress: bool = True) -> list[Path]:

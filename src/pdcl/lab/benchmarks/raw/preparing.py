@@ -18,13 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdcl.errors import PdclError
-from pdcl.lab.benchmarks.raw.archive import (
-    Located,
-    MissingData,
-    locate,
-    require_right,
-    source_of,
-)
+from pdcl.lab.benchmarks.raw.archive import Located, MissingData, locate, require_right, source_of
 from pdcl.storage.cache import CACHE_VARIABLE, cache_directory
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -100,9 +94,8 @@ def _alone(place: Path) -> Iterator[bool]:
         yield False
         return
     except OSError as error:
-        raise PdclError(
-            f"{place.parent} can't be written ({error}); name another place in ${CACHE_VARIABLE}"
-        ) from error
+        where = f"name another place in ${CACHE_VARIABLE}"
+        raise PdclError(f"{place.parent} can't be written ({error}); {where}") from error
     try:
         yield True
     finally:
