@@ -8,8 +8,8 @@ from pdcl.streams.catalog import Entry
 
 def _benchmark(source: Source, summary: str, tasks: int, classes: int, regime: str = "offline") -> Entry:
     place = f"pdcl.lab.benchmarks.{source.name}:load"
-    about = {"needs_download": True, "reference": source.reference}
-    return Entry(source.name, place, summary, tasks, classes, regime, source.size, source.licence, **about)
+    about = summary, tasks, classes, regime, source.size, source.licence
+    return Entry(source.name, place, *about, needs_download=True, reference=source.reference)
 
 
 BENCHMARKS = (

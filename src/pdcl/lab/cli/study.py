@@ -14,11 +14,10 @@ from typing import Annotated, Any
 import tyro
 
 from pdcl.errors import Interrupted
-from pdcl.lab.cli.asking import parsed
-from pdcl.lab.cli.engine_options import EngineOptions
-from pdcl.lab.studies import Outcome, RunSpec, Study, execute, load, shipped
-from pdcl.lab.studies.choosing import chosen_by
+from pdcl.lab.cli.asking import EngineOptions, parsed
+from pdcl.lab.studies import Outcome, RunSpec, execute, load, shipped
 from pdcl.lab.studies.execution import FAILURES
+from pdcl.lab.studies.expansion import chosen_by
 from pdcl.printable import say
 
 FAILED = 1
@@ -65,26 +64,20 @@ def main(argv: list[str]) -> int:
         study = replace(study, plugins=(*study.plugins, options.plugin))
     out = options.out or Path("runs") / study.name
     only = chosen_by(study, options.only)
-    if options.dry_run:
-        return _show(study, out, options.processes, only)
-    from pdcl.lab.cli.study_display import StudyDisplay
+    from pdcl.lab.cli.study_display import StudyDisplay, preview, preview_parts
+    from pdcl.lab.studies.preview import look_ahead
 
+    if options.dry_run:
+        if study.plugins:
+            print(f"running plug-ins, which are Python code: {', '.join(study.plugins)}")
+        found = look_ahead(study, out, only)
+        preview(found, options.processes)
+        preview_parts(study, found, options.processes)
+        return 0
     again = "pdcl study " + shlex.join(argv)
     with _terminable(again), options.new_engine() as engine, StudyDisplay(out, engine.workers) as display:
         outcome = execute(study, out, engine, display.listener, only)
     return _close(outcome, again)
-
-
-def _show(study: Study, out: Path, workers: int, only: Any) -> int:
-    from pdcl.lab.cli.study_display import preview, preview_parts
-    from pdcl.lab.studies.preview import look_ahead
-
-    if study.plugins:
-        print(f"running plug-ins, which are Python code: {', '.join(study.plugins)}")
-    found = look_ahead(study, out, only)
-    preview(found, workers)
-    preview_parts(study, found, workers)
-    return 0
 
 
 @contextmanager

@@ -10,8 +10,7 @@ import tyro
 from rich.table import Table
 
 from pdcl.cli.form import plain
-from pdcl.lab.cli.asking import numbers
-from pdcl.lab.cli.engine_options import EngineOptions
+from pdcl.lab.cli.asking import EngineOptions, numbers
 from pdcl.screen import Screen
 
 if TYPE_CHECKING:

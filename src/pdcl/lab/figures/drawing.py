@@ -12,11 +12,10 @@ from pdcl.errors import UsageError
 from pdcl.lab.figures import grids, runs, sweeps
 from pdcl.lab.figures.drawn import Drawn, rows_of
 from pdcl.lab.figures.duals import draw_duals
-from pdcl.lab.figures.mapping import draw_map
+from pdcl.lab.figures.mapping import draw_map, names_of
 from pdcl.lab.figures.selecting import largest, main_runs, of_memory, partitioned_by_dual, primal_dual, sized, titled
 from pdcl.records import Group, Row
 from pdcl.records.reading import read_result
-from pdcl.reports.dossier import read_story
 from pdcl.reports.writing import find
 
 
@@ -100,22 +99,18 @@ def _grids(drawn: Drawn, rows: list[Row]) -> None:
 
 def _divided(drawn: Drawn, suffix: str, groups: list[Group]) -> None:
     """How memory is divided: distance from equal shares by method, and the evolution of one that follows its duals."""
-    held = {member.label: _partitions(member) for member in groups}
-    held = {label: each for label, each in held.items() if each}
+    held: dict[str, list[list[list[int]]]] = {}
+    for member in groups:
+        found = [read_result(row.path)["partitions"] for row in member.rows]
+        if known := [counts for counts in found if counts and all(counts)]:
+            held[member.label] = known
     dividing = [member for member in groups if member.label in held]
     draw_it = partial(runs.distance, held, dividing[0].first.stream) if held else None
     drawn.put("distance", suffix, draw_it, "no run keeps a memory", rows_of(dividing))
     chosen = partitioned_by_dual(dividing)
-    draw_it = chosen and partial(runs.partition, held[chosen.label][0], _names(chosen), titled(chosen))
+    draw_it = None
+    if chosen is not None:
+        names = names_of(chosen)[0] or [str(k + 1) for k in range(1000)]
+        draw_it = partial(runs.partition, held[chosen.label][0], names, titled(chosen))
     reason = "no primal-dual method with a partition by dual was run"
     drawn.put("partition", suffix, draw_it, reason, [chosen.first] if chosen else [])
-
-
-def _partitions(member: Group) -> list[list[list[int]]]:
-    found = [read_result(row.path)["partitions"] for row in member.rows]
-    return [counts for counts in found if counts and all(counts)]
-
-
-def _names(member: Group) -> list[str]:
-    chapters = read_story(member.first.path, points=4).chapters
-    return [", ".join(each.classes) or each.name for each in chapters] or [str(k + 1) for k in range(1000)]

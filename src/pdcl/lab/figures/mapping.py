@@ -37,7 +37,7 @@ def draw_map(drawn: Drawn, suffix: str, groups: Sequence[Group], memory: int | N
         if shown is None:
             return None
         drawn.mapped[member.first.path] = shown
-        return samples_map(shown, *_names(member), titled(member))
+        return samples_map(shown, *names_of(member), titled(member))
 
     which = " with a dual for every sample" if sample_duals else ""
     reason = f"no run{which} left a memory.safetensors with features"
@@ -62,7 +62,7 @@ def _to_map(groups: Sequence[Group], memory: int | None) -> tuple[Group, Map | H
     return best and best[4:]
 
 
-def _names(member: Group) -> tuple[list[str], list[str]]:
+def names_of(member: Group) -> tuple[list[str], list[str]]:
     """Names of tasks, and of classes by their index."""
     story = read_story(member.first.path, points=4)
     tasks = [", ".join(each.classes) or each.name for each in story.chapters]
@@ -86,7 +86,9 @@ def samples_map(found: Map, tasks: Sequence[str], classes: Sequence[str] = (), t
     """
     dual = np.array(found.points["dual"], dtype=float)
     size = _sizes(dual, np.array(found.points["task"]))
-    by_class = _by_class(found.points)
+    # Every class has a marker of its own where all are known, and few enough.
+    pairs = {*zip(found.points["task"], found.points["label"], strict=True)}
+    by_class = all(label is not None and label >= 0 for _, label in pairs) and len(pairs) <= MOST_CLASSES
     clouds = list(_clouds(found.points, tasks, classes if by_class else None))
     with figure(width=1.3, height=1.2) as (made, axes):
         for each in clouds:
@@ -107,12 +109,6 @@ def _sizes(dual: Any, task: Any) -> Any:
     """Of markers: 75 for the largest dual of each task, 5 for none; 12 for all where no sample of a task has one."""
     largest = np.array([dual[task == k].max() for k in task.tolist()])
     return np.where(largest > 0, 5 + 70 * dual / np.where(largest > 0, largest, 1), 12.0)
-
-
-def _by_class(points: Mapping[str, Any]) -> bool:
-    """Whether every class has a marker of its own: all are known, and few enough."""
-    known = all(label is not None and label >= 0 for label in points["label"])
-    return known and len({*zip(points["task"], points["label"], strict=True)}) <= MOST_CLASSES
 
 
 def _clouds(points: Mapping[str, Any], tasks: Sequence[str], classes: Sequence[str] | None) -> Iterator[Cloud]:

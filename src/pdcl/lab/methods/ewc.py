@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pdcl.errors import UsageError
-from pdcl.lab.methods.anchors import Named, add_pull, anchored, named_parameters, zeros
+from pdcl.lab.methods.parameters import Named, add_pull, anchored, named_parameters, zeros
 from pdcl.lab.methods.per_sample import chunk_size, per_sample_gradients
 from pdcl.learning.batches import Batch, Step
 from pdcl.learning.refusals import only_classification, only_tensors
@@ -98,12 +98,11 @@ class EWC(Learner):
             likely: Tensor = self.model(x).float().softmax(1)
             self.model.train()
         every = range(likely.shape[1]) if self.fisher == "exact" else (None,)
-        sums = None
+        sums: list[Tensor] = []
         for y in every:
             target = labels if y is None else torch.full_like(labels, y)
             weights = likely.gather(1, target[:, None]).squeeze(1)
             surprise = partial(cross_entropy, reduction="none")  # −log p(y|x) of each sample
             squares = per_sample_gradients(self.model, x, target, surprise).squares(weights)
-            sums = squares if sums is None else [a + b for a, b in zip(sums, squares, strict=True)]
-        assert sums is not None
+            sums = [a + b for a, b in zip(sums, squares, strict=True)] if sums else squares
         return sums

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from pdcl.lab.methods.gradients import trained
 from pdcl.lab.methods.layer_gradients import Part, Rows, knows, layer_parts
+from pdcl.lab.methods.parameters import trained
 from pdcl.networks import eval_mode
 
 Loss = Callable[[Tensor, Tensor], Tensor]

@@ -6,7 +6,7 @@ from functools import partial
 
 from pdcl.lab.paper import judging, measures
 from pdcl.lab.paper.claim import Claim, on
-from pdcl.lab.paper.judging import BP, NOISE, ROBUST, STREAMS, UNEVEN, Form
+from pdcl.lab.paper.judging import BP, NEAR, NOISE, ROBUST, STREAMS, UNEVEN, Form
 from pdcl.lab.paper.prices import MORE_STEPS, SETTLED
 
 TIGHTER, LOOSER = "a tighter ε (γ < 0) raises P by no less than −λγ", "a looser ε (γ > 0) lowers P by no more than λγ"
@@ -30,9 +30,9 @@ OF_DUALS: tuple[Claim, ...] = (
     *(
         claim
         for stream, part in SWEPT.items()
-        for side, word in enumerate(("0.3", "3"))
+        for place, word in NEAR.items()
         for claim in on({stream: part}, f"{word} times the paper's ε changes accuracy by less than 2 points, {{}}",
-                        "Appendix, details", "tolerance-{}", judging.insensitive, side)
+                        "Appendix, details", "tolerance-{}", judging.insensitive, place)
     ),
     *on({"mnist": "relative", "organa": "relative"}, "ε = 1.1 m_k works: no worse than the paper's ε, {}",
         "Appendix, details", "variants-{}", judging.no_worse_than_printed, {"tolerance": "1.1x"}),

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pdcl.lab.paper.claim import Claim
-from pdcl.lab.paper.open_settings import by_setting
-from pdcl.lab.paper.readings import readings
+from pdcl.lab.paper.readings import by_setting, readings
 from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs
 from pdcl.lab.paper.steps import lead, paragraphs
 from pdcl.records import Row

@@ -68,22 +68,16 @@ def crowded(runs: Runs) -> str:
     """What is left for a new task beside the duals of the past ones."""
     lines = []
     for stream in (*STREAMS, "tiny_imagenet"):
-        found = {label: runs.find(stream, label, SIZE) for label in ("er", *OURS)}
-        if any(found[label] for label in OURS):
-            lines += [_beside_duals(stream, label, rows) for label, rows in found.items() if rows]
+        known = {label: rows for label in ("er", *OURS) if (rows := runs.find(stream, label, SIZE))}
+        for label, found in known.items() if {*OURS} & {*known} else ():
+            norm, slack = (
+                mean(measured(found, each)) if label in OURS else math.nan for each in (dual_norm, past_slack)
+            )
+            duals = shown(norm), shown(100 / (1 + norm), ".0f"), shown(slack)
+            learned, _, accuracy, seeds = learned_cells(found)
+            lines.append(row_of(stream, label, *duals, learned, accuracy, seeds))
     columns = "stream | method | ‖λ‖₁ | share % | slack on memory | just learned % | accuracy % | seeds"
     return section(CROWDED, columns, "ll" + "r" * 6, lines)
-
-
-def _beside_duals(stream: str, label: str, found: Mapping[int, Row]) -> str:
-    norm, slack = (mean(measured(found, each)) if label in OURS else math.nan for each in (dual_norm, past_slack))
-    cells = [
-        shown(norm),
-        shown(100 / (1 + norm), ".0f"),
-        shown(slack),
-        shown(mean(measured(found, just_learned)), ".1f"),
-    ]
-    return row_of(stream, label, *cells, f"{mean(metric(found, 'mean_accuracy')):.1f}", str(len(found)))
 
 
 def forgetting(runs: Runs) -> str:

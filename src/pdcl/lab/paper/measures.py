@@ -53,11 +53,6 @@ def places(row: Row) -> list[int]:
     return counts[0] if counts else []
 
 
-def past_places(row: Row) -> list[int]:
-    """n_k of past tasks at the end."""
-    return places(row)[:-1]
-
-
 def past_errors(row: Row) -> list[float]:
     """Final errors of past tasks."""
     return [1 - float(each or 0) for each in read_result(row.path)["accuracy"]["class_il"][-1][:-1]]
@@ -65,7 +60,7 @@ def past_errors(row: Row) -> list[float]:
 
 def distance(row: Row, past: bool = False) -> float | None:
     """How far the last partition is from equal shares, in percent of places; of past tasks alone, if that is asked."""
-    counts = past_places(row) if past else places(row)
+    counts = places(row)[:-1] if past else places(row)
     found = distance_from_uniform(counts) if counts else None
     return None if found is None else 100 * found
 

@@ -14,29 +14,36 @@ from pdcl.errors import UsageError
 from pdcl.lab.figures.drawing import Wanted, draw_rows
 from pdcl.lab.figures.drawn import Drawn
 from pdcl.lab.figures.grids import STREAMS
-from pdcl.lab.figures.selecting import main_runs, primal_dual
+from pdcl.lab.figures.selecting import main_runs, options_given, primal_dual
 from pdcl.lab.paper.cells import row_of, section, shown
 from pdcl.lab.paper.claim import Claim
 from pdcl.lab.paper.claims import CLAIMS
 from pdcl.lab.paper.front import Found, front
 from pdcl.lab.paper.gallery import draw_answers, gallery, left_out
-from pdcl.lab.paper.keeping import NAME, keep_runs
+from pdcl.lab.paper.measures import MEASURED, measured_on_snapshot
 from pdcl.lab.paper.reasons import reasons
 from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Finding, Runs
 from pdcl.lab.paper.sizes import by_size
 from pdcl.lab.paper.steps import draw_steps
 from pdcl.lab.paper.untested import untested
 from pdcl.records import Group, Row
+from pdcl.records.packing import DUAL_STEPS, pack
 from pdcl.records.tables import markdown, sheets
+from pdcl.records.writing import dumps
+from pdcl.reports import maps
 from pdcl.reports.dossier import read_story
 from pdcl.reports.thinning import Curve
 from pdcl.reports.writing import find
-from pdcl.storage.disk import write_whole
+from pdcl.storage.disk import reported, write_whole
 
 # Runs to the letter, or as near as they run, count as one family: a stream has one or the other.
 PRINTED, EQUAL = "as printed", "equal"
 FAMILIES = {PRINTED: ("paper", "tamed", "small-paper"), EQUAL: ("equal", "small-equal")}
 FORMATS = ("png",)
+NAME = "runs.jsonl.gz"
+MIDDLE_AND_LAST = 2
+# What is asked of runs with another tolerance is how their duals grow.
+SWEPT = "tolerance"
 DUALS = """## Duals and slacks
 
 At the end of the last task, means over seeds; *over ε* counts past tasks whose mean slack is above 0."""
@@ -197,3 +204,24 @@ def _last(curves: Sequence[Curve]) -> list[float]:
     ends = [kept[-1][2] for curve in curves if (kept := curve.kept())]
     columns = [[value for value in column if value is not None] for column in zip(*ends, strict=False)]
     return [statistics.fmean(column) for column in columns if column]
+
+
+def keep_runs(rows: Sequence[Row], drawn: Drawn, place: Path) -> Path:
+    """Pack these runs into `place`: what the page needs of them, and no sample of anybody's data.
+
+    Runs whose duals are drawn over time, and all at other tolerances, keep a dozen dual steps of each task, others the
+    middle one and the last; those that a map shows keep the map.
+    """
+    by_path = {row.path: row for row in rows}
+
+    def extra(run: Path) -> dict[str, bytes]:
+        files = {each.name: each.read_bytes() for each in sorted(run.glob("whatif-task*.json"))}
+        files[MEASURED] = dumps(measured_on_snapshot(by_path[run])).encode()
+        return files | ({maps.FILE: dumps(drawn.mapped[run].as_json()).encode()} if run in drawn.mapped else {})
+
+    def steps(run: Path) -> int:
+        return DUAL_STEPS if run in drawn.priced or SWEPT in options_given(by_path[run]) else MIDDLE_AND_LAST
+
+    with reported(place / NAME):
+        pack(by_path, place / NAME, extra, steps)
+    return place / NAME

@@ -86,12 +86,6 @@ def slope(row: Row) -> float | None:
     return -(gains[beyond] - gains[below]) / (beyond - below)
 
 
-def below_line(row: Row) -> float | None:
-    """How far points lie below −λγ, by unit of γ. Those above count against those below: noise alone raises nothing."""
-    found = above_line(row)
-    return None if found is None else -found
-
-
 def prices(runs: Runs) -> str:
     """The section of the page: every tolerance with the mean over seeds of what it changed."""
     lines = []

@@ -12,11 +12,9 @@ from pdcl.records import Row
 
 # What Section 5 names: weights, partition, selection; then ours against the other baselines.
 PAIRS = (
-    ("pdcl0", "er"),
-    ("pdcl", "pdcl0"),
-    ("pdcl-s", "pdcl"),
+    ("pdcl0", "er"), ("pdcl", "pdcl0"), ("pdcl-s", "pdcl"),
     *(("pdcl", label) for label in ("er", "er-ring", "gss", "xder", "agem")),
-)
+)  # fmt: skip
 METRICS = {"mean_accuracy": "accuracy", "mean_forgetting": "less forgetting"}
 TEXT = """## By size of memory
 

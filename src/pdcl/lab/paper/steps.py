@@ -41,13 +41,12 @@ WORDS = {HELD: "gain", NOT_HELD: "lose", UNDECIDED: "make no clear difference", 
 
 def lead(runs: Runs) -> str:
     """Three sentences."""
-    return " ".join(_sentence(step, runs) for step in STEPS)
-
-
-def _sentence(step: Step, runs: Runs) -> str:
-    found, count = pooled(step.first, step.second, ACCURACY, PRINTED, runs)
-    what = f"{step.says[0].upper()}{step.says[1:]} ({step.arrow})"
-    return f"{what} {WORDS[found.verdict]}: {told(found)} over {count} settings as printed."
+    said = []
+    for step in STEPS:
+        found, count = pooled(step.first, step.second, ACCURACY, PRINTED, runs)
+        what = f"{step.says[0].upper()}{step.says[1:]} ({step.arrow})"
+        said.append(f"{what} {WORDS[found.verdict]}: {told(found)} over {count} settings as printed.")
+    return " ".join(said)
 
 
 def told(found: Finding) -> str:

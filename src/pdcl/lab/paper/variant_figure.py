@@ -61,7 +61,10 @@ def variants(found: Mapping[str, Pair]) -> Any:
         for shift, (kind, (name, marker, colour)) in zip((0.0, 0.3), kinds.items(), strict=False):
             at = [place + shift for place, pair in enumerate(found.values()) if getattr(pair, name)]
             rows = [getattr(pair, name) for pair in found.values() if getattr(pair, name)]
-            means, halves = zip(*map(_estimate, rows), strict=True)
+            values = [list(metric(each, "mean_accuracy").values()) for each in rows]
+            # Where there are too few runs for an interval, there is none.
+            means = [interval(each)[0] for each in values]
+            halves = [interval(each)[1] if len(each) >= FEWEST else 0.0 for each in values]
             face = colour if name == "clean" else "white"
             shown = {"fmt": marker, "color": colour, "mfc": face, "capsize": 2, "elinewidth": 0.8, "label": kind}
             axes.errorbar(means, at, xerr=halves, **shown)
@@ -72,10 +75,3 @@ def variants(found: Mapping[str, Pair]) -> Any:
         if len(kinds) > 1:
             made.legend(loc="outside lower center", ncols=2)
         return made
-
-
-def _estimate(rows: Mapping[int, Row]) -> tuple[float, float]:
-    """Mean accuracy and half its 95 % interval, 0 where there are too few runs for one."""
-    values = list(metric(rows, "mean_accuracy").values())
-    mean, half = interval(values)
-    return mean, half if len(values) >= FEWEST else 0.0

@@ -100,9 +100,7 @@ def _measured(
 
 def _level(learner: Learner, task: Task) -> Level:
     with eval_mode(learner.model):
-        loss, _ = _means(learner, task.data)
-        held_out, error = _means(learner, task.test)
-    return Level(loss, held_out, error)
+        return Level(_means(learner, task.data)[0], *_means(learner, task.test))
 
 
 @torch.no_grad()

@@ -73,19 +73,15 @@ class Engine(Protocol):
     @property
     def workers(self) -> int:
         """How many jobs run at a time, for estimates."""
-        ...
 
     def submit(self, jobs: Sequence[Job]) -> Iterator[Started | Ended]:
         """Carry out all jobs; what happens is told as it happens, an `Ended` for every job."""
-        ...
 
     def map(self, function: Callable[[Any], Any], arguments: Sequence[Any]) -> list[Any]:
         """function(argument) for each, in order. Raises WorkFailed for the first that fails."""
-        ...
 
     def close(self) -> None:
         """End all that still runs. Records stay as they are and can be resumed."""
-        ...
 
 
 class Carrier(ABC):

@@ -151,24 +151,15 @@ def plan(
         size: [run(held, "even", preset=preset, memory=size, seed=each, **{**EVEN, **options}) for each in seeds]
         for size in sorted(set(sizes))
     }
-    return [
-        _need(task.name, stated[task.index], len(held.tasks[task.index].data), *_errors(runs, task.index))
-        for task in past
-    ]
+    return [_need(task.name, stated[task.index], len(held.tasks[task.index].data), runs, task.index) for task in past]
 
 
-def _errors(runs: Mapping[int, Sequence[Result]], task: int) -> tuple[float, list[tuple[float, float]]]:
-    """Error of a task when it was learned, over all runs; of each size its places and error at the end, over seeds."""
+def _need(name: str, limit: Tolerance | None, samples: int, runs: Mapping[int, Sequence[Result]], task: int) -> Need:
+    """From a task's error when it was learned, over all runs, and its places and error at the end, for each size."""
     learned, points = [], []
     for made in runs.values():
         learned += [1 - each.accuracy["class_il"][task][task] for each in made]
         places = np.mean([each.partitions[-1][task] for each in made])
         points.append((float(places), float(np.mean([1 - each.accuracy["class_il"][-1][task] for each in made]))))
-    return float(np.mean(learned)), points
-
-
-def _need(
-    name: str, limit: Tolerance | None, samples: int, learned: float, points: Sequence[tuple[float, float]]
-) -> Need:
-    value = None if limit is None else limit.of(0, learned)
+    value = None if limit is None else limit.of(0, float(np.mean(learned)))
     return Need(name, "–" if limit is None else describe(limit), value, fit(points), samples)

@@ -75,7 +75,11 @@ def _prepare(place: Path, located: Located, make: Maker) -> None:
         draft = place.parent / f".{place.name}.{uuid.uuid4().hex}"
         draft.mkdir()
         try:
-            _write(draft, make(located))
+            for name, array in make(located).items():
+                with (draft / f"{name}.npy").open("wb") as stream:
+                    np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
+                    stream.flush()
+                    os.fsync(stream.fileno())
             _publish(draft, place)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -100,14 +104,6 @@ def _alone(place: Path) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
-
-
-def _write(draft: Path, arrays: Arrays) -> None:
-    for name, array in arrays.items():
-        with (draft / f"{name}.npy").open("wb") as stream:
-            np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
-            stream.flush()
-            os.fsync(stream.fileno())
 
 
 def _publish(draft: Path, place: Path) -> None:
