@@ -16,7 +16,7 @@ COVERAGE ?= 95
 .PHONY: help demo fuzz test test-slow test-integrations run-integrations test-scale lint docs bench browser clean
 
 help:
-	@echo "make demo       set up, then digits are learned under limits: half a minute, after minutes of installing"
+	@echo "make demo       set up, then digits are learned under limits: under a minute, after minutes of installing"
 	@echo "make test       all quick tests, with line coverage of the rooms that decide something"
 	@echo "make test-slow  the tests marked slow: long forms of random claims, published numbers, kills (half an hour)"
 	@echo "make test-integrations  the tests against other people's libraries"

@@ -61,6 +61,10 @@ def test_help_shows_types_and_defaults_as_people_write_them(verb):
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "{None}" not in said
     assert "default: )" not in said
+    assert "default: True" not in said
+    assert "default: False" not in said
+    # Once in the usage, once as an option; not in its own help.
+    assert said.count("--no-samples") <= 2
     assert "default: None" not in " ".join(said.replace("│", " ").split())
 
 
@@ -116,4 +120,5 @@ def test_a_stray_word_after_the_plugin_is_named(tmp_path):
     words = [sys.executable, "-m", "pdcl", "run", "digits", "pdcl", "--plugin", str(tmp_path / "mine.py"), "stray.py"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "stray.py" in done.stderr
+    assert "stray.py" in done.stdout + done.stderr
+    assert (done.stdout + done.stderr).count("--help") == 1

@@ -3,42 +3,14 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
+from log_rows import asked, flipped, write_rows
 
 import pdcl
 from pdcl.errors import UsageError
 from pdcl.judging.paired import change_above, change_upper
 from pdcl.release.looks import LedgerError
-
-
-def write_rows(path: Path, rows: list[dict]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def asked(n: int, error: float = 0.3, seed: int = 0, task: str = "math") -> list[dict]:
-    """n items, right or wrong."""
-    wrong = np.random.default_rng(seed).random(n) < error
-    return [{"id": k, "task": task, "score": int(not w), "prompt": f"question {k}"} for k, w in enumerate(wrong)]
-
-
-def flipped(rows: list[dict], newly_wrong: int, newly_right: int = 0) -> list[dict]:
-    """The same items, with so many that changed."""
-    right = [k for k, row in enumerate(rows) if row["score"] == 1][:newly_wrong]
-    wrong = [k for k, row in enumerate(rows) if row["score"] == 0][:newly_right]
-    return [{**row, "score": 1 - row["score"]} if k in {*right, *wrong} else dict(row) for k, row in enumerate(rows)]
-
-
-@pytest.fixture
-def logs(tmp_path):
-    def write(before, after):
-        return write_rows(tmp_path / "before.jsonl", before), write_rows(tmp_path / "after.jsonl", after)
-
-    return write
 
 
 @pytest.mark.parametrize(("worse", "expected"), [(0, "PASS"), (30, "UNDECIDED"), (90, "FAIL")])
@@ -87,8 +59,8 @@ def test_lone_items_and_other_prompts_are_named_and_forbid_a_pass(logs):
     verdict = pdcl.compare(*paths, "+5pt", looks=2)
     assert verdict.verdict == "UNDECIDED"
     text = " ".join(verdict.notes)
-    assert "2 items only before has (math/498, math/499)" in text
-    assert "1 items have other prompts under one id (math/7)" in text
+    assert "2 items only in before (math/498, math/499)" in text
+    assert "1 item with another prompt under the same id (math/7)" in text
     assert pdcl.compare(*paths, "+5pt", unpaired="drop").verdict == "PASS"
 
 

@@ -172,17 +172,17 @@ def test_later_rows_are_read_as_the_first_task_showed() -> None:
     found, notes = reader.encode(read_rows(later))
     np.testing.assert_allclose(found, [[4, 0, 0], [0, 1, 0]])
     assert len(notes) == 1
-    assert "'c' (1 rows)" in notes[0]
+    assert "'c' (1 row)" in notes[0]
     found, notes = reader.encode(read_rows([{"x": 1.0, "wind": 3}]))
     np.testing.assert_allclose(found, [[0, 0, 0]])
-    assert "the columns ['site'] are missing" in notes[0]
-    assert "['wind']" in notes[1]
+    assert "lacks the column 'site'" in notes[0]
+    assert "has the column 'wind'" in notes[1]
     again = TableReader.from_json(json.loads(json.dumps(reader.as_json())))
     assert again == reader
 
 
 def test_a_date_is_a_point_on_circles() -> None:
-    rows = [{"when": "2026-01-05", "y": 0}, {"when": None, "y": 1}, {"when": "2026-07-06", "y": 0}]
+    rows = [{"when": "2026-01-05", "y": 0}, {"when": "n/a", "y": 1}, {"when": "2026-07-06", "y": 0}]
     found, _ = TableReader.fit(read_rows(rows), Layout("y")).encode(read_rows(rows))
     np.testing.assert_allclose(np.hypot(found[:, :2], found[:, 2:]), [[1, 1], [0, 0], [1, 1]], atol=1e-6)
     # Two Mondays half a year apart.
@@ -242,6 +242,96 @@ def test_rows_for_a_learner_of_arrays_are_refused(place: Path) -> None:
         learner.predict(RAW)
     with pytest.raises(pdcl.errors.UsageError, match="first task were arrays"):
         learner.learn(pdcl.table(place / "faults.csv", label="kind", task="month", drop=["serial"])[0])
+
+
+def one_column(*values: object) -> list[dict[str, object]]:
+    return [{"x": value, "z": place, "y": place % 2} for place, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1.5, "2", "<0.1", 4], r"row 2: column 'x' holds '<0.1', and looks like a column of numbers .*categories="),
+        (["1,234.50", "2,000.00"], "row 0: column 'x' holds '1,234.50', and looks like a column of numbers"),
+        (["12 %", "7%"], "looks like a column of numbers"),
+        (["2,5", "7,25"], "looks like a column of numbers"),
+        (["31.12.2026", "01.01.2027"], r"looks like a column of dates \(2026-12-31\)"),
+        (["12/31/26", "1/1/27"], "looks like a column of dates"),
+        (["2026-12-31", "2026-12-30", "soon"], "row 2: column 'x' holds 'soon', and looks like a column of dates"),
+        (["n/a", None, "-"], "column 'x' is empty in the first task"),
+    ],
+)
+def test_what_is_nearly_a_number_or_a_date_is_never_read_as_a_name(values: list[object], said: str) -> None:
+    rows = read_rows(one_column(*values))
+    with pytest.raises(BadData, match=said):
+        TableReader.fit(rows, Layout("y"))
+    if None not in values:
+        assert TableReader.fit(rows, Layout("y", categories=("x",))).width == len(values) + 1
+
+
+def test_names_with_digits_stay_names() -> None:
+    for values in (["A1", "B2", "7", "C"], ["10-20", "20-30"], ["v1", "v2"], [True, False]):
+        assert TableReader.fit(read_rows(one_column(*values)), Layout("y")).width == len(values) + 1
+    assert TableReader.fit(read_rows(one_column("yes", "-", "-", "-")), Layout("y")).width == 3
+
+
+def test_a_gap_that_the_first_task_did_not_have_is_told_in_words() -> None:
+    reader = TableReader.fit(read_rows(one_column("a", "b")), Layout("y"))
+    _, (note,) = reader.encode(read_rows(one_column(None, "b")))
+    assert "no value (1 row)" in note
+
+
+def test_labels_that_are_integers_are_so_from_every_source(tmp_path: Path) -> None:
+    """A model begun on a DataFrame goes on with a file of texts; "07" is a name."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "y": [5, 7, 5, 7]})
+    frame.to_csv(tmp_path / "next.csv", index=False)
+    text, number = read_rows(tmp_path / "next.csv"), read_rows(frame)
+    for fitted in (text, number):
+        reader = TableReader.from_json(json.loads(json.dumps(TableReader.fit(fitted, Layout("y")).as_json())))
+        assert reader is not None
+        for later in (text, number, read_rows(frame.astype({"y": float}))):
+            assert [(type(label), label) for label in reader.labels(later)] == [(int, 5), (int, 7)] * 2
+    names = read_rows([{"x": 1.5, "y": "07"}, {"x": 2.5, "y": "7"}])
+    assert TableReader.fit(names, Layout("y")).labels(names) == ["07", "7"]
+
+
+def test_measurements_are_no_classes() -> None:
+    rows = read_rows([{"x": float(k), "y": f"{1.37 * k:.3f}"} for k in range(30)])
+    with pytest.raises(BadData, match=r"30 rows .* kind=\"regression\""):
+        TableReader.fit(rows, Layout("y"))
+
+
+def test_a_file_with_semicolons_has_decimal_commas(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;site;y\n2,5;a,b;0\n-7,25;c;1\n3;c;1\n", encoding="utf-8-sig")
+    rows = read_rows(tmp_path / "a.csv")
+    reader = TableReader.fit(rows, Layout("y"))
+    np.testing.assert_allclose(
+        reader.encode(rows)[0][:, 0], (v := np.array([2.5, -7.25, 3])) / v.std() - v.mean() / v.std()
+    )
+    assert reader.inputs["site"].values == ("a,b", "c")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "a.csv is empty"),
+        (b"\n\n", "a.csv is empty"),
+        (b"x,y\n", "no rows below its header"),
+        (b",x,y\n0,1,a\n", r"line 1: column 1 has no name; .*index=False"),
+        (b"x,x,y\n0,1,a\n", "line 1: two columns are called 'x'"),
+        ("x,y\n1,Köln\n".encode("latin-1"), r"not UTF-8 text \(byte 7\); .*encoding="),
+    ],
+)
+def test_a_file_that_is_no_table_says_what_to_do(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(BadData, match=said):
+        pdcl.table(tmp_path / "a.csv", label="y")
+
+
+def test_one_row_is_given_in_a_list(place: Path) -> None:
+    with pytest.raises(BadData, match="a dict is one row"):
+        pdcl.load(place / "model").predict(RAW[0])
 
 
 def test_limits_can_name_a_column_of_the_table(place: Path) -> None:

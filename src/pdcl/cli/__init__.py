@@ -15,7 +15,7 @@ from pdcl.laboratory import lab
 from pdcl.printable import printable
 
 VERBS = {
-    "demo": "digits learned under limits, and what became of each: half a minute",
+    "demo": "digits learned under limits, and what became of each: under a minute",
     "list": "the streams and methods there are",
     "data": "list, fetch or verify the data of the benchmarks",
     "run": "one method through one stream: pdcl run STREAM METHOD",

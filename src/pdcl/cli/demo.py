@@ -36,7 +36,7 @@ then how many samples memory kept of it. A strict limit has a price, and gets mo
 
 @dataclass
 class Demo:
-    """Three methods learn digits that turn from month to month, one of them under limits: half a minute of one core."""
+    """Three methods learn turning digits month by month, one of them under limits; under a minute of one core."""
 
     out: Path = Path("runs/demo")
     """Where records and the page go. What is finished there is shown, not run again."""

@@ -10,8 +10,6 @@ from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
-from pdcl.errors import UsageError
-
 # Options that take several kinds of value are written as text on the command line.
 AS_TEXT: dict[str, Any] = {
     "network": str,
@@ -43,6 +41,8 @@ def as_people_write(type_: Any, value: Any) -> dict[str, Any]:
     shown: dict[str, Any] = {"metavar": names[only]} if only in (int, float, str, Path) else {}
     # A list that must be given has no default to show; tyro would show an empty one.
     several = value is MISSING and typing.get_origin(type_) is tuple
+    if isinstance(value, bool):
+        return {"help_behavior_hint": "(on by default)" if value else ""}
     return shown | ({"help_behavior_hint": ""} if several or value is None or value == () else {})
 
 
@@ -86,7 +86,6 @@ def parse(kinds: list[type], defaults: dict[str, Any], argv: list[str], prog: st
     try:
         parsed: Any = tyro.cli(form, prog=prog, description=about, args=argv)
     except SystemExit as stop:
-        if stop.code:
-            raise UsageError(f"see '{prog} --help'") from stop
-        raise
+        # What was wrong, and where help is, has been said.
+        raise SystemExit(1 if stop.code else 0) from stop
     return {name: getattr(parsed, name) for name in given(argv) if name in columns}

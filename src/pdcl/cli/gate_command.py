@@ -72,8 +72,8 @@ class Gate:
     """Where looks are written, if not beside the audit set; those that other ledgers know of count, too."""
     evidence: Path | None = None
     """New directory for all that the verdict rests on."""
-    samples: bool = True
-    """The evidence holds the audit samples themselves, unless --no-samples."""
+    no_samples: bool = False
+    """Keep the content of audit samples, and the names of groups, out of the evidence."""
     network: Annotated[str | None, tyro.conf.arg(metavar="PKG.MOD:BUILD")] = None
     """Function that builds the model's own network."""
     format: Literal["table", "json", "md", "junit"] = "table"
@@ -111,7 +111,7 @@ def _gate(asked: Gate) -> int:
         min_sensitivity=asked.min_sensitivity, min_specificity=asked.min_specificity,
         max_drop=asked.max_drop, against=asked.against, limits=limits(asked.limit), by=asked.by,
         groups=asked.groups, confidence=asked.confidence, looks=asked.looks, clip=asked.clip,
-        ledger=asked.ledger, evidence=asked.evidence, samples=asked.samples, network=own_network(asked.network),
+        ledger=asked.ledger, evidence=asked.evidence, samples=not asked.no_samples, network=own_network(asked.network),
     )  # fmt: skip
     print_verdict(verdict, asked.format)
     notes = Screen(stderr=asked.format != "table", soft_wrap=True)

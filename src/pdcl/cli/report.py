@@ -27,22 +27,22 @@ class Report:
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
     """The file to write."""
 
-    samples: bool = True
-    """Show what memory holds. --no-samples keeps the content of samples out of the file."""
+    no_samples: bool = False
+    """Keep the content of samples in memory out of the file."""
 
     title: str | None = None
     """What the page is called."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = tyro.cli(plain(Report), args=argv, prog="pdcl report")
+    options = tyro.cli(plain(Report), args=argv, prog="pdcl report", config=(tyro.conf.FlagCreatePairsOff,))
     from pdcl.errors import UsageError
     from pdcl.reports.life import is_model
     from pdcl.reports.writing import write_report
 
     if not options.directories:
         raise UsageError("name a directory that holds runs, such as the --out of `pdcl run`")
-    path = write_report(options.directories, options.out, options.samples, options.title)
+    path = write_report(options.directories, options.out, not options.no_samples, options.title)
     say(f"{path} ({path.stat().st_size / 2**20:.1f} MB): open it in any browser, or send it to someone")
     first = shlex.quote(str(options.directories[0]))
     say(f"next: pdcl gate {first} --help" if is_model(options.directories[0]) else f"next: pdcl figures {first}")

@@ -31,8 +31,8 @@ class Options:
     data: Annotated[Path, tyro.conf.arg(metavar="FILE.csv|FILE.parquet|FILE.npz|DIR")]
     """The new data: a table, if the model learned from tables; otherwise arrays x and y, and one more per column."""
     audit: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """The audit set; part of the new data is set aside there before anything is learned. By default the one beside the
-    model that the model filled. Without a limit of the gate (--max-drop …) the model's own limits decide alone."""
+    """The audit set, to which part of the new data goes before anything is learned; by default the model's own.
+    Without a limit of the gate (--max-drop …) the model's own limits decide."""
     name: str | None = None
     """What the new task is called, such as 2026-12; of a table, what its task column says."""
     max_drop: Annotated[str | None, tyro.conf.arg(metavar="+2pt|0.02")] = None
@@ -67,8 +67,8 @@ class Options:
     """Batch size; by the size of the data otherwise."""
     evidence: Path | None = None
     """New directory for all that the verdict rests on."""
-    samples: bool = True
-    """Keep the content of audit samples out of the evidence with --no-samples."""
+    no_samples: bool = False
+    """Keep the content of audit samples, and the names of groups, out of the evidence."""
     again: bool = False
     """Decide anew what was refused or rolled back; it takes a look."""
     accept_undecided: bool = False
@@ -93,12 +93,14 @@ def _updated(argv: list[str]) -> int:
     from pdcl.release.output import show
     from pdcl.release.updating import update
 
-    apart = ("model", "data", "limit", "network", "plan")
+    apart = ("model", "data", "limit", "network", "plan", "no_samples")
     options = {name: value for name, value in vars(asked).items() if name not in apart}
     handed = {} if asked.network is None else {"network": own_network(asked.network)}
     if asked.plan:
         return _plan(asked, handed)
-    made = update(asked.model, asked.data, limits=limits(asked.limit) or None, **options, **handed)
+    made = update(
+        asked.model, asked.data, limits=limits(asked.limit) or None, samples=not asked.no_samples, **options, **handed
+    )
     if made.verdict is not None:
         show(made.verdict)
         say()

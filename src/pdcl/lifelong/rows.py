@@ -65,8 +65,9 @@ def _arrays(reader: TableReader, task: TableTask) -> dict[str, Any]:
 
 def inputs_of(learner: Learner, x: Any) -> Any:
     """Raw rows as the learner's inputs; anything else as it is."""
-    # A DataFrame of numbers is an array to a learner that learned from arrays.
-    if not is_table(x) or (is_frame(x) and learner.table is None):
+    # To a learner that learned from arrays, a DataFrame of numbers is an array and a dict may be one input of several.
+    given = is_table(x) and not is_frame(x) if learner.table is None else is_table(x) or isinstance(x, dict)
+    if not given:
         return x
     rows = x.rows if isinstance(x, TableTask) else _only(x).rows if isinstance(x, Table) else read_rows(x)
     return _encoded(_reader(learner), rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -11,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.given import short
-from pdcl.logs.log import Answer, LogError, score_of
-from pdcl.logs.rows import hashed
+from pdcl.logs.log import Answer, LogError, columns_of, hashed, parsed, score_of
 
 # A sample that unpacks to more than this is no log of a run.
 LARGEST = 2**28
@@ -24,26 +22,33 @@ def is_log(file: Path) -> bool:
     return file.suffix in (".eval", ".json")
 
 
-def answers(file: Path, content: bytes, metric: str | None) -> list[Answer]:
-    """metric: the scorer, where there are several; SCORER.KEY where its value has named parts."""
+def answers(file: Path, content: bytes, metric: str | None, prompt: str | None) -> list[Answer]:
+    """metric: the scorer, where there are several; SCORER.KEY where its value has named parts.
+
+    prompt: the field of samples, or of their metadata, that tells items apart, where the input itself doesn't.
+    """
     header, samples = _eval(file, content) if file.suffix == ".eval" else _json(file, content)
     about = header.get("eval")
     if not isinstance(about, dict) or not isinstance(about.get("task"), str):
         raise LogError(f"{file} names no task; is it a log of Inspect?")
     if header.get("status") != "success":
         raise LogError(f"{file}: the run's status is {short(header.get('status'))}, not success; finish it first")
-    return [_answer(about["task"], place, sample, metric) for place, sample in samples]
+    return [_answer(about["task"], place, sample, metric, prompt) for place, sample in samples]
 
 
 Samples = Iterator[tuple[str, dict[str, Any]]]
 
 
 def _json(file: Path, content: bytes) -> tuple[dict[str, Any], Samples]:
-    whole = _parsed(content, str(file))
+    whole = parsed(content, str(file))
     samples = whole.get("samples")
     if not isinstance(samples, list) or not samples:
         raise LogError(f"{file} holds no samples; write the log with them (log_samples)")
-    return whole, ((f"{file}, sample {n}", _object(each, f"{file}, sample {n}")) for n, each in enumerate(samples, 1))
+    places = [f"{file}, sample {number}" for number in range(1, len(samples) + 1)]
+    for place, each in zip(places, samples, strict=True):
+        if not isinstance(each, dict):
+            raise LogError(f"{place} is {short(each)}, not an object with named values")
+    return whole, zip(places, samples, strict=True)
 
 
 def _eval(file: Path, content: bytes) -> tuple[dict[str, Any], Samples]:
@@ -59,9 +64,9 @@ def _eval(file: Path, content: bytes) -> tuple[dict[str, Any], Samples]:
         raise LogError(f"{file} holds no samples; write the log with them (log_samples)")
     if len(set(inside)) < len(inside):
         raise LogError(f"{file} holds a sample twice under one name")
-    header = _parsed(_member(archive, "header.json", file), f"{file}, header.json")
+    header = parsed(_member(archive, "header.json", file), f"{file}, header.json")
     places = ((f"{file}, {name}", name) for name in inside)
-    return header, ((place, _parsed(_member(archive, name, file), place)) for place, name in places)
+    return header, ((place, parsed(_member(archive, name, file), place)) for place, name in places)
 
 
 def _member(archive: zipfile.ZipFile, name: str, file: Path) -> bytes:
@@ -80,8 +85,11 @@ def _member(archive: zipfile.ZipFile, name: str, file: Path) -> bytes:
 
 def _unpacked(archive: zipfile.ZipFile, name: str) -> bytes:
     about = archive.getinfo(name)
-    if about.compress_type != ZSTD:
+    try:
         return archive.read(name)
+    except NotImplementedError:
+        if about.compress_type != ZSTD:
+            raise
     import zstandard
 
     file = archive.fp
@@ -90,9 +98,10 @@ def _unpacked(archive: zipfile.ZipFile, name: str) -> bytes:
     # After the header of 30 bytes stand the name and an extra field, whose lengths are here.
     lengths = file.read(4)
     file.seek(int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little"), io.SEEK_CUR)
-    packed = file.read(about.compress_size)
+    packed = io.BytesIO(file.read(about.compress_size))
     try:
-        content: bytes = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+        # No more than the archive says, whatever the packed bytes would give.
+        content: bytes = zstandard.ZstdDecompressor().stream_reader(packed).read(about.file_size)
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from None
     if zlib.crc32(content) != about.CRC:
@@ -100,31 +109,31 @@ def _unpacked(archive: zipfile.ZipFile, name: str) -> bytes:
     return content
 
 
-def _parsed(content: bytes, place: str) -> dict[str, Any]:
-    try:
-        return _object(json.loads(content), place)
-    except LogError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise LogError(f"{place} is no JSON ({short(str(error))}); was the file cut?") from None
-
-
-def _object(value: Any, place: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise LogError(f"{place} is {short(value)}, not an object with named values")
-    return value
-
-
-def _answer(task: str, place: str, sample: dict[str, Any], metric: str | None) -> Answer:
+def _answer(task: str, place: str, sample: dict[str, Any], metric: str | None, field: str | None) -> Answer:
     if sample.get("id") is None:
         raise LogError(f"{place} has no id")
     if sample.get("error"):
         raise LogError(f"{place} ended in an error and has no score; run it again, or take it out of both logs")
-    meta = sample.get("metadata")
-    columns = {str(k): str(v) for k, v in meta.items() if isinstance(v, str | int)} if isinstance(meta, dict) else {}
-    prompt = None if "input" not in sample else hashed([_said(sample["input"]), sample.get("target")])
-    epoch = str(sample.get("epoch", 1))
-    return Answer(task, str(sample["id"]), _score(sample, place, metric), place, epoch, prompt, columns)
+    meta = sample["metadata"] if isinstance(sample.get("metadata"), dict) else {}
+    scorer, part, value = _score(sample, place, metric)
+    return Answer(
+        task,
+        str(sample["id"]),
+        score_of(value, place),
+        place,
+        str(sample.get("epoch", 1)),
+        _prompt(place, sample, meta, field),
+        f"{scorer}.{part}" if part else scorer,
+        columns_of(meta),
+    )
+
+
+def _prompt(place: str, sample: dict[str, Any], meta: dict[str, Any], field: str | None) -> str | None:
+    if field is None:
+        return None if "input" not in sample else hashed([_said(sample["input"]), sample.get("target")])
+    if field not in sample and field not in meta:
+        raise LogError(f"{place} has no {field!r} to tell items apart; there are: {', '.join([*sample, *meta])}")
+    return hashed(sample[field] if field in sample else meta[field])
 
 
 def _said(asked: Any) -> Any:
@@ -134,20 +143,24 @@ def _said(asked: Any) -> Any:
     return [[each.get("role"), each.get("content")] if isinstance(each, dict) else each for each in asked]
 
 
-def _score(sample: dict[str, Any], place: str, metric: str | None) -> float:
+def _score(sample: dict[str, Any], place: str, metric: str | None) -> tuple[str, str, Any]:
+    """The scorer, the part of its value, and the score."""
     scores = sample.get("scores")
     if not isinstance(scores, dict) or not scores:
         raise LogError(f"{place} has no score; was the run scored?")
     scorer, _, part = (metric or "").partition(".")
     if not scorer and len(scores) > 1:
         raise LogError(f"{place} has several scorers ({', '.join(scores)}); choose one: --metric NAME")
-    found = scores.get(scorer or next(iter(scores)))
+    scorer = scorer or next(iter(scores))
+    found = scores.get(scorer)
     if not isinstance(found, dict) or "value" not in found:
         raise LogError(f"{place} has no value of scorer {scorer!r}; there are: {', '.join(scores)}")
     value = found["value"]
     if isinstance(value, dict):
         if part not in value:
-            named = " or ".join(f"{next(iter(scores))}.{key}" for key in value) or "none"
+            named = " or ".join(f"{scorer}.{key}" for key in value) or "none"
             raise LogError(f"{place}: the score has parts; choose one: --metric {named}")
-        value = value[part]
-    return score_of(value, place)
+        return scorer, part, value[part]
+    if part:
+        raise LogError(f"{place}: the score of {scorer!r} has no parts; say --metric {scorer}")
+    return scorer, "", value

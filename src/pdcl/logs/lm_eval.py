@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
-from pdcl.logs.log import Answer, LogError, score_of
-from pdcl.logs.rows import hashed, json_lines
+from pdcl.logs.log import Answer, LogError, columns_of, hashed, score_of
+from pdcl.logs.rows import json_lines
 
 # Where a task has several metrics, the one that says right or wrong.
 USUAL = ("exact_match", "acc")
@@ -24,14 +25,20 @@ def task_of(file: Path) -> str:
     return found[1]
 
 
-def answers(file: Path, content: bytes, metric: str | None) -> list[Answer]:
-    """metric: such as exact_match, or exact_match,strict-match with its filter, as the harness writes it."""
+def answers(file: Path, content: bytes, metric: str | None, prompt: str | None) -> list[Answer]:
+    """metric: such as exact_match, or exact_match,strict-match with its filter, as the harness writes it.
+
+    prompt: the field that tells items apart, such as doc_hash, where the prompt itself changed.
+    """
     lines = list(json_lines(content, str(file)))
     if not lines:
         raise LogError(f"{file} is empty")
     name, _, wanted = (metric or "").partition(",")
     chosen = wanted or _only_filter(file, [row for _, row in lines])
-    return [_answer(file, place, row, name) for place, row in lines if row.get("filter", "none") == chosen]
+    made = [_answer(file, place, row, name, prompt) for place, row in lines if row.get("filter", "none") == chosen]
+    for measure in {each.measure for each in made}:
+        _check_direction(file, measure.partition(",")[0])
+    return made
 
 
 def _only_filter(file: Path, rows: list[dict[str, Any]]) -> str:
@@ -42,16 +49,31 @@ def _only_filter(file: Path, rows: list[dict[str, Any]]) -> str:
     return filters[0]
 
 
-def _answer(file: Path, place: str, row: dict[str, Any], metric: str) -> Answer:
+def _answer(file: Path, place: str, row: dict[str, Any], metric: str, prompt: str | None) -> Answer:
     if "doc_id" not in row:
         raise LogError(f"{place} has no doc_id; is it a file of lm-evaluation-harness (--log_samples)?")
     name = metric or _usual(place, row)
     if name not in row:
         raise LogError(f"{place} has no metric {name!r}; there are: {_metrics(row)}")
-    prompt = row.get("prompt_hash") or (hashed(row["arguments"]) if "arguments" in row else None)
-    target = row.get("target_hash", "")
-    asked = None if prompt is None else hashed([prompt, target])
-    return Answer(task_of(file), str(row["doc_id"]), score_of(row[name], place), place, prompt=asked)
+    doc = row["doc"] if isinstance(row.get("doc"), dict) else {}
+    return Answer(
+        task_of(file),
+        str(row["doc_id"]),
+        score_of(row[name], place),
+        place,
+        prompt=_prompt(place, row, doc, prompt),
+        measure=f"{name},{row.get('filter', 'none')}",
+        columns=columns_of(doc),
+    )
+
+
+def _prompt(place: str, row: dict[str, Any], doc: dict[str, Any], field: str | None) -> str | None:
+    if field is not None:
+        if field not in row and field not in doc:
+            raise LogError(f"{place} has no {field!r} to tell items apart; there are: {', '.join([*row, *doc])}")
+        return hashed(row[field] if field in row else doc[field])
+    asked = row.get("prompt_hash") or (hashed(row["arguments"]) if "arguments" in row else None)
+    return None if asked is None else hashed([asked, row.get("target_hash", "")])
 
 
 def _usual(place: str, row: dict[str, Any]) -> str:
@@ -67,3 +89,16 @@ def _usual(place: str, row: dict[str, Any]) -> str:
 def _metrics(row: dict[str, Any]) -> str:
     there = row.get("metrics")
     return ", ".join(map(str, there)) if isinstance(there, list) and there else "none"
+
+
+def _check_direction(file: Path, metric: str) -> None:
+    """Raise where the harness says, in the results beside the samples, that less of this metric is better."""
+    for results in file.parent.glob("results_*.json"):
+        try:
+            higher = json.loads(results.read_bytes())["higher_is_better"][task_of(file)][metric]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue
+        if higher is False:
+            raise LogError(
+                f"{file}: less {metric} is better ({results.name} says so), and scores must rise; choose another"
+            )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pdcl.given import short
-from pdcl.logs.log import Answer, LogError, score_of
+from pdcl.logs.log import Answer, LogError, columns_of, hashed, parsed, score_of
 
 ROLES = ("id", "score", "task", "epoch", "prompt")
 Row = Mapping[str, Any]
@@ -19,21 +19,10 @@ Row = Mapping[str, Any]
 
 def json_lines(content: bytes, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each line with its place."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LogError(f"{where}: byte {error.start} is no UTF-8 text") from None
-    for number, line in enumerate(text.split("\n"), 1):
-        place = f"{where}, line {number}"
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise LogError(f"{place} is no JSON ({short(str(error))}); was the file cut?") from None
-        if not isinstance(row, dict):
-            raise LogError(f"{place} is {short(row)}, not an object with named values")
-        yield place, row
+    for number, line in enumerate(_text(content, where).split("\n"), 1):
+        if line.strip():
+            place = f"{where}, line {number}"
+            yield place, parsed(line, place)
 
 
 def read(file: Path, content: bytes) -> list[Row]:
@@ -42,12 +31,25 @@ def read(file: Path, content: bytes) -> list[Row]:
     return _csv(file, content) if file.suffix == ".csv" else _parquet(file, content)
 
 
-def _csv(file: Path, content: bytes) -> list[Row]:
+def _text(content: bytes, where: str) -> str:
     try:
-        text = content.decode("utf-8-sig")
-        found = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise LogError(f"{file} is no CSV in UTF-8: {short(str(error))}") from None
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LogError(f"{where}: byte {error.start} is no UTF-8 text") from None
+
+
+def _csv(file: Path, content: bytes) -> list[Row]:
+    text = _text(content, str(file))
+    # A prompt may be longer than what Python's module takes by default.
+    usual = csv.field_size_limit(sys.maxsize)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        _check_names(file, reader.fieldnames or ())
+        found = list(reader)
+    except csv.Error as error:
+        raise LogError(f"{file} is no CSV: {short(str(error))}") from None
+    finally:
+        csv.field_size_limit(usual)
     for number, row in enumerate(found, 2):
         if None in row or None in row.values():
             raise LogError(f"{file}, row {number} has more or fewer values than the header has names")
@@ -60,10 +62,18 @@ def _parquet(file: Path, content: bytes) -> list[Row]:
     except ImportError:
         raise LogError(f"{file}: Parquet needs pyarrow; pip install pyarrow, or write CSV") from None
     try:
-        found: list[Row] = parquet.read_table(io.BytesIO(content)).to_pylist()
+        table = parquet.read_table(io.BytesIO(content))
     except Exception as error:
         raise LogError(f"{file} is no Parquet file: {short(str(error))}") from None
+    _check_names(file, table.column_names)
+    found: list[Row] = table.to_pylist()
     return found
+
+
+def _check_names(file: Path, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise LogError(f"{file} has several columns {short(name)}; rename all but one")
 
 
 def answers_of(rows: Iterable[Row], names: Mapping[str, str], where: str) -> list[Answer]:
@@ -75,7 +85,7 @@ def answers_of(rows: Iterable[Row], names: Mapping[str, str], where: str) -> lis
         if not isinstance(row, Mapping):
             raise LogError(f"{place} is {short(row)}, not a mapping with id and score")
         for needed in ("id", "score", *names):
-            if row.get(role[needed]) in (None, ""):
+            if missing(row.get(role[needed])):
                 there = ", ".join(map(str, row)) or "none"
                 raise LogError(f"{place} has no {role[needed]!r} ({needed}); columns: {there}; --columns {needed}=NAME")
         found.append(_answer(row, role, place))
@@ -83,20 +93,23 @@ def answers_of(rows: Iterable[Row], names: Mapping[str, str], where: str) -> lis
 
 
 def _answer(row: Row, role: Mapping[str, str], place: str) -> Answer:
-    task, epoch, prompt = (row.get(role[each]) for each in ("task", "epoch", "prompt"))
-    rest = {str(k): str(v) for k, v in row.items() if k not in role.values() and isinstance(v, str | int | bool)}
+    said = {each: row.get(name) for each, name in role.items()}
+    task, epoch, prompt = (None if missing(said[each]) else said[each] for each in ("task", "epoch", "prompt"))
     return Answer(
         task="all" if task is None else str(task),
-        id=str(row[role["id"]]),
-        score=score_of(row[role["score"]], place),
+        id=str(said["id"]),
+        score=score_of(said["score"], place),
         where=place,
         epoch=None if epoch is None else str(epoch),
         prompt=None if prompt is None else hashed(prompt),
-        columns=rest,
+        columns=columns_of(row, leave=role.values()),
     )
 
 
-def hashed(prompt: Any) -> str:
-    """What was asked, without its content."""
-    text = prompt if isinstance(prompt, str) else json.dumps(prompt, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+def missing(value: Any) -> bool:
+    """Whether a cell says nothing. NaN is how many tables write that."""
+    return (
+        value is None
+        or (isinstance(value, str) and not value.strip())
+        or (isinstance(value, float) and math.isnan(value))
+    )

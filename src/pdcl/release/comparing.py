@@ -6,36 +6,28 @@ change. Scores and means over several answers are judged by betting. Both are th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pdcl.errors import UsageError
 from pdcl.given import path_of, short
-from pdcl.limits.limits import Limits, as_limits, describe_limits
-from pdcl.limits.tolerance import Fixed, Rise, Tolerance, describe
-from pdcl.logs.log import Key, Log, digest
+from pdcl.limits.limits import Limits, as_limits
+from pdcl.limits.tolerance import Fixed, Rise, describe
+from pdcl.logs.log import Log
 from pdcl.logs.reading import Form, Reader, read_log
-from pdcl.release.changes import change_of
-from pdcl.release.deciding import PASS, UNDECIDED, Judged, Row, decide
-from pdcl.release.estimates import estimate_of
+from pdcl.release.deciding import PASS, UNDECIDED, Judged, decide
 from pdcl.release.leaning import leaning
 from pdcl.release.ledger import Ledger
 from pdcl.release.ledgers import others_of, tell
-from pdcl.release.looks import Sample
+from pdcl.release.looks import LedgerError, Sample
 from pdcl.release.noise import noise_floor
 from pdcl.release.outcome import Verdict
 from pdcl.release.output import number, title
-from pdcl.release.plan_file import Plan, changed, read_plan
+from pdcl.release.pairing import APART, Compared
+from pdcl.release.plan_file import Plan, read_plan, remarks
 from pdcl.storage.cache import LEDGER, ledgers_directory
-
-Floats = npt.NDArray[np.float64]
-SHOWN = 3
 
 
 def compare(
@@ -76,10 +68,11 @@ def compare(
         from pdcl.release.log_evidence import check_place
 
         check_place(place)
+    check_apart({"before": before, "after": after, "rerun": rerun})
     case = Compared.of(read_log(before, form, "before"), read_log(after, form, "after"), stated, by, groups)
     book = Ledger(ledger or beside(plan, before))
     floor = None if rerun is None else noise_floor(case, read_log(rerun, form, "rerun"))
-    verdict = case.judged(book, confidence, looks, plan, unpaired == "drop", [] if floor is None else [floor])
+    verdict = judged(case, book, confidence, looks, plan, unpaired == "drop", floor)
     if place is not None:
         from pdcl.release.log_evidence import write_log_evidence
 
@@ -87,139 +80,38 @@ def compare(
     return verdict
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Paired items in the order of their hashes, so that how logs lie can't move a p-value. Errors are 1 − score."""
-
-    keys: list[Key]
-    old: Floats
-    new: Floats
-    before: Log
-    after: Log
-    stated: Limits
-    by: str
-    groups: str | None
-    lone: dict[str, list[Key]]
-
-    @classmethod
-    def of(cls, before: Log, after: Log, stated: Limits, by: str, groups: str | None) -> Compared:
-        both = before.items.keys() & after.items.keys()
-        other = {key for key in both if _differ(before.items[key].prompt, after.items[key].prompt)}
-        lone = {
-            "only before has": sorted(before.items.keys() - both),
-            "only after has": sorted(after.items.keys() - both),
-            "have other prompts under one id": sorted(other),
-        }
-        keys = sorted(both - other, key=lambda key: digest(list(key)))
-        if not keys:
-            raise UsageError(f"the two logs share no item; {_told(lone)}")
-        old, new = (np.array([1 - log.items[key].score for key in keys]) for log in (before, after))
-        return cls(keys, old, new, before, after, stated, by, groups, {k: v for k, v in lone.items() if v})
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """The value of each item, by task or by a column of the log before."""
-        if name == "all":
-            return np.full(len(self.keys), "all")
-        if name == "task":
-            return np.array([key[0] for key in self.keys])
-        values = [self.before.items[key].columns.get(name) for key in self.keys]
-        if None in values:
-            there = sorted({each for key in self.keys for each in self.before.items[key].columns})
-            raise UsageError(f"not every item has a column {name!r}; columns: {', '.join(['task', *there])}")
-        return np.array(values)
-
-    def rows(self) -> tuple[list[Row], list[str]]:
-        """One row per group with a limit, and the groups without one."""
-        clusters = None if self.groups is None else self.column(self.groups)
-        made, free = [], []
-        values = self.column(self.by)
-        names = dict.fromkeys(sorted(values.tolist()))
-        for name in names:
-            limit = self.stated.of(str(name), 0)
-            if limit is None:
-                free.append(str(name))
-            else:
-                made.append(self._row(str(name), limit, values == name, clusters))
-        for (column, value), limit in self.stated.segments.items():
-            made.append(self._row(f"{column}={value}", limit, self.column(column) == value, clusters))
-        if strange := [name for name in self.stated.tasks if name not in names]:
-            raise UsageError(f"a limit is given for {strange[0]!r}, which is no {self.by} here: {', '.join(names)}")
-        if not made:
-            raise UsageError(f"no limit is on any {self.by} here: {', '.join(names)}")
-        return made, free
-
-    def mask(self, group: str) -> npt.NDArray[np.bool_]:
-        """Which items a row is about."""
-        for column, value in self.stated.segments:
-            if group == f"{column}={value}":
-                return np.asarray(self.column(column) == value)
-        return np.asarray(self.column(self.by) == group)
-
-    def _row(self, name: str, limit: Tolerance, mask: npt.NDArray[np.bool_], clusters: Any) -> Row:
-        if not mask.any():
-            raise UsageError(f"a limit is given for {name}, and no item is of it")
-        new, old = self.new[mask], self.old[mask]
-        who = None if clusters is None else clusters[mask]
-        rates = float(old.mean()), float(new.mean())
-        if isinstance(limit, Rise):
-            return Row("drop", name, limit.floor, change_of(new, old, who), int(mask.sum()), *rates)
-        return Row("error", name, limit.of(0), estimate_of(new, who), int(mask.sum()), *rates)
-
-    def judged(
-        self,
-        ledger: Ledger,
-        confidence: float | None,
-        looks: int | None,
-        plan: Plan | None,
-        drop: bool,
-        floor: list[dict[str, Any]],
-    ) -> Verdict:
-        made, free = self.rows()
-        question = self.question(drop)
-        sample = Sample(self.marks, question["audit"])
-        others, unread = others_of(ledger)
+def judged(
+    case: Compared,
+    ledger: Ledger,
+    confidence: float | None,
+    looks: int | None,
+    plan: Plan | None,
+    drop: bool,
+    floor: dict[str, Any] | None,
+) -> Verdict:
+    question = case.question(drop)
+    sample = Sample(case.marks, question["audit"])
+    others, unread = others_of(ledger)
+    try:
         look = ledger.look(question, looks, confidence, sample, others, None if plan is None else plan.content)
-        decision = decide(made, look.level)
-        if self.lone and not drop and decision.verdict == PASS:
-            decision = replace(decision, verdict=UNDECIDED)
-        answers = [[row.criterion, row.group, row.verdict] for row in decision.rows]
-        ledger.note(look, {"verdict": decision.verdict, "rows": answers})
-        shelf = Ledger(ledgers_directory() / f"logs-{question['audit'][:32]}" / LEDGER)
-        untold = tell(shelf, ledger, ledger.past(sample))
-        notes = [*self.notes(free, drop), *(each["text"] for each in floor), *(changed(ledger, plan) if plan else [])]
-        notes += [f"Ledger: {ledger.path}", *unread, *(f"{each} can't be written." for each in untold)]
-        help_ = {title(row): advice(row, look.looks) for row in decision.rows if row.verdict != PASS}
-        more = {"noise": floor[0]} if floor else {}
-        return Verdict(decision, look, question, notes, help_, more=more)
-
-    def notes(self, free: list[str], drop: bool) -> list[str]:
-        lines = [f"{len(self.keys):,} items paired by task and id; an item counts once, whatever its answers."]
-        if most := max(self.before.items[key].answers for key in self.keys):
-            lines += [f"Up to {most} answers an item: their mean counts."] if most > 1 else []
-        what = "independent items" if self.groups is None else f"that groups ({self.groups}) are independent"
-        lines.append(f"Assumes {what}.")
-        if self.lone:
-            lines.append(f"{'Left out' if drop else 'UNDECIDED at best'}: {_told(self.lone)}.")
-        return lines + ([f"Not judged, as no limit is stated: {', '.join(free)}."] if free else [])
-
-    def question(self, drop: bool) -> dict[str, Any]:
-        return {
-            "before": self.before.hash,
-            "after": self.after.hash,
-            "audit": digest([list(key) for key in sorted(self.keys)]),
-            "samples": len(self.keys),
-            "limits": describe_limits(self.stated),
-            "by": self.by,
-            "groups": self.groups,
-            "unpaired": {what: len(keys) for what, keys in self.lone.items()},
-            "drop": drop,
-        }
-
-    @property
-    def marks(self) -> npt.NDArray[np.int64]:
-        """48 bits of a hash per item, as ledgers hold them."""
-        found = [hashlib.sha256(repr((*key, self.before.items[key].prompt)).encode()).digest()[:6] for key in self.keys]
-        return np.unique([int.from_bytes(each, "little") for each in found]).astype(np.int64)
+    except LedgerError as error:
+        if all(case.prompt(key) is not None for key in case.keys):
+            raise
+        raise LedgerError(
+            f"{error}. Items without prompts are known by task and id: if these are others, {APART}"
+        ) from None
+    decision = decide([row for row, _ in case.made], look.level)
+    if case.lone and not drop and decision.verdict == PASS:
+        decision = replace(decision, verdict=UNDECIDED)
+    answers = [[row.criterion, row.group, row.verdict] for row in decision.rows]
+    ledger.note(look, {"verdict": decision.verdict, "rows": answers})
+    shelf = Ledger(ledgers_directory() / f"logs-{question['audit'][:32]}" / LEDGER)
+    untold = tell(shelf, ledger, ledger.past(sample), None if plan is None else plan.content)
+    notes = case.notes(drop) + ([] if floor is None else [floor["text"]])
+    notes += remarks(plan, case.stated, ledger.stated(sample, others))
+    notes += [f"Ledger: {ledger.path}", *unread, *(f"{each} can't be written." for each in untold)]
+    help_ = {title(row): advice(row, look.looks) for row in decision.rows if row.verdict != PASS}
+    return Verdict(decision, look, question, notes, help_, more={} if floor is None else {"noise": floor})
 
 
 def advice(row: Judged, looks: int) -> list[str]:
@@ -270,13 +162,10 @@ def beside(plan: Plan | None, before: Any) -> Path:
     return path / LEDGER if path.is_dir() else path.with_name(f"{path.stem}.{LEDGER}")
 
 
-def _differ(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and one != other
-
-
-def _told(lone: Mapping[str, list[Key]]) -> str:
-    parts = []
-    for what, keys in lone.items():
-        first = ", ".join("/".join(key) for key in keys[:SHOWN]) + (" …" if len(keys) > SHOWN else "")
-        parts += [f"{len(keys):,} items {what} ({first})"] if keys else []
-    return "; ".join(parts)
+def check_apart(given: Mapping[str, Any]) -> None:
+    """Raise where one log is given twice: a comparison with itself finds no change."""
+    paths = [(side, Path(each)) for side, each in given.items() if isinstance(each, str | Path) and Path(each).exists()]
+    for place, (side, path) in enumerate(paths):
+        for other, earlier in paths[:place]:
+            if path.samefile(earlier):
+                raise UsageError(f"{side}={path} is the very log that {other} names; give the log of another run")

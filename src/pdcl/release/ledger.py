@@ -81,7 +81,7 @@ class Ledger:
             look = counted(question, sample, past, looks, confidence)
             self._write([*past, Taken(question, look, sample.marks, self.path)])
             if stated is not None:
-                self._state(_plain(stated))
+                self._state(_plain(stated), look.number)
             return look
 
     def planned(
@@ -98,10 +98,20 @@ class Ledger:
         """Looks at these samples, here and among others."""
         return of_same_data(sample, [*self.taken(near=True), *others])
 
-    def learn_of(self, looks: Sequence[Taken]) -> None:
-        """Write down looks that were taken elsewhere and aren't here."""
+    def learn_of(self, looks: Sequence[Taken], stated: Mapping[str, Any] | None = None) -> None:
+        """Write down looks that were taken elsewhere and aren't here, and the plan of the newest."""
         with self._alone():
             self._write(looks)
+            if stated is not None:
+                self._state(_plain(stated), max(each.look.number for each in looks))
+
+    def stated(self, sample: Sample = ALL, others: Sequence[Taken] = ()) -> tuple[int, dict[str, Any]] | None:
+        """The plan that was stated first, and at which look, as any ledger has it that knows of these looks."""
+        keys = {each.look.key for each in self.past(sample, others)}
+        places = dict.fromkeys([self.path, *(each.place for each in others if each.look.key in keys)])
+        entries = [entry for place in places for entry in Ledger(place).entries() if entry["kind"] == "limits"]
+        first = min(entries, key=lambda entry: int(entry["look"]), default=None)
+        return None if first is None else (int(first["look"]), first["content"])
 
     def note(self, look: Look, verdict: Mapping[str, Any]) -> None:
         """Write down what a look showed, once."""
@@ -139,11 +149,11 @@ class Ledger:
                 held[len(entries) + len(lines) - 1] = each.marks
         self._append(entries, *lines)
 
-    def _state(self, stated: dict[str, Any]) -> None:
+    def _state(self, stated: dict[str, Any], number: int) -> None:
         entries = self.entries()
         known = [entry["content"] for entry in entries if entry["kind"] == "limits"]
         if known[-1:] != [stated]:
-            self._append(entries, {"kind": "limits", "sha256": digest(stated), "content": stated})
+            self._append(entries, {"kind": "limits", "look": number, "sha256": digest(stated), "content": stated})
 
     def _line(self, each: Taken, held: dict[int, Marks]) -> dict[str, Any]:
         about = {"looks": each.look.looks, "confidence": each.look.confidence, "question": each.question}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pdcl.errors import Locked, StateError
 from pdcl.release.ledger import Ledger
@@ -31,12 +33,12 @@ def others_of(ledger: Ledger, model: Path | None = None) -> tuple[list[Taken], l
     return found, notes
 
 
-def tell(other: Ledger, ledger: Ledger, looks: list[Taken]) -> list[str]:
-    """Write looks into another ledger; its name, if it can't be written."""
+def tell(other: Ledger, ledger: Ledger, looks: list[Taken], stated: Mapping[str, Any] | None = None) -> list[str]:
+    """Write looks, and the plan of the newest, into another ledger; its name, if it can't be written."""
     if other.path.absolute() == ledger.path.absolute():
         return []
     try:
-        other.learn_of(looks)
+        other.learn_of(looks, stated)
     except (LedgerError, StateError, Locked):
         return [str(other.path)]
     return []

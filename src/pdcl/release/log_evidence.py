@@ -25,22 +25,21 @@ from pdcl.release.output import as_json, as_junit, as_markdown
 from pdcl.release.plan_file import Plan
 
 if TYPE_CHECKING:
-    from pdcl.release.comparing import Compared
+    from pdcl.release.pairing import Compared
 
 __all__ = ["check_place", "recompute", "release_fields", "write_log_evidence"]
 
 
 def write_log_evidence(case: Compared, verdict: Verdict, ledger: Ledger, plan: Plan | None, place: Path) -> Path:
-    made, _ = case.rows()
     outcomes: dict[str, Any] = {
         "task": np.array([key[0] for key in case.keys]),
         "id": np.array([key[1] for key in case.keys]),
         "old": case.old,
         "new": case.new,
-        "member": np.stack([case.mask(row.group) for row in made]),
+        "member": np.stack([mask for _, mask in case.made]),
     }
     if case.groups is not None:
-        outcomes["clusters"] = np.unique(case.column(case.groups), return_inverse=True)[1]
+        outcomes["clusters"] = np.unique(case.single(case.groups), return_inverse=True)[1]
     parts = {
         "verdict.json": as_json(verdict).encode(),
         "verdict.md": as_markdown(verdict).encode(),

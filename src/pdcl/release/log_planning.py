@@ -10,11 +10,12 @@ import numpy as np
 
 from pdcl.logs.reading import Form, Reader, read_log
 from pdcl.printable import printable
-from pdcl.release.comparing import Compared, beside, stated_of
+from pdcl.release.comparing import beside, stated_of
 from pdcl.release.foresight import drop_line, error_line
 from pdcl.release.ledger import Ledger
 from pdcl.release.ledgers import others_of
 from pdcl.release.looks import Sample, level_of
+from pdcl.release.pairing import Compared
 
 
 def plan_logs(
@@ -41,7 +42,7 @@ def plan_logs(
     level = level_of(confidence, looks)
     head = f"With {looks} planned looks at {100 * confidence:g} % together:"
     lines = []
-    for row in case.rows()[0]:
+    for row, _ in case.made:
         name, units = printable(row.group), row.estimate.units
         told = drop_line(name, units, row.limit, level)
         lines.append(told if row.criterion == "drop" else error_line(name, units, level, row.limit))

@@ -6,25 +6,28 @@ those of any paired change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pdcl.errors import UsageError
 from pdcl.logs.log import Log
 from pdcl.release.changes import change_of
-
-if TYPE_CHECKING:
-    from pdcl.release.comparing import Compared
+from pdcl.release.pairing import Compared, check_measures
 
 LEVEL = 0.025
 
 
 def noise_floor(case: Compared, rerun: Log) -> dict[str, Any]:
     """Shares of items that change, with 95 % bounds of the difference; `text` says it."""
-    there = np.array([key in rerun.items for key in case.keys])
+    there = np.array(
+        [key in rerun.items and rerun.items[key].prompt == case.before.items[key].prompt for key in case.keys]
+    )
     if not there.any():
         raise UsageError("rerun shares no item with the other logs; it must be the same model on the same items")
+    check_measures(
+        case.before, rerun, [key for key, here in zip(case.keys, there, strict=True) if here], ("before", "rerun")
+    )
     again = np.array([1 - rerun.items[key].score for key, here in zip(case.keys, there, strict=True) if here])
     by_itself, moved = np.abs(again - case.old[there]), np.abs(case.new[there] - case.old[there])
     beyond = change_of(moved, by_itself, None)

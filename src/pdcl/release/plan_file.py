@@ -22,7 +22,6 @@ from typing import Any
 from pdcl.errors import UsageError
 from pdcl.given import short
 from pdcl.limits.limits import Limits, as_limits
-from pdcl.release.ledger import Ledger
 from pdcl.release.looks import check_plan, digest
 
 TEXTS = ("intended_use", "responsible", "data", "on_fail")
@@ -89,14 +88,22 @@ def _limits(path: Path, table: Any) -> Limits:
         raise UsageError(f"{path}: {error}") from None
 
 
-def changed(ledger: Ledger, plan: Plan) -> list[str]:
-    """What stands otherwise in this plan than in the one of the first look."""
-    first = next((entry["content"] for entry in ledger.entries() if entry["kind"] == "limits"), plan.content)
+def remarks(plan: Plan | None, limits: Limits, first: tuple[int, dict[str, Any]] | None) -> list[str]:
+    """What a verdict says of the plan. first: the plan that was stated first, and at which look."""
+    if first is None:
+        return []
+    number, content = first
+    then = f"the plan of look {number} ({digest(content)[:16]})"
+    if plan is None:
+        same = as_limits({name: each["limit"] for name, each in content["limits"].items()}) == limits
+        return [
+            f"No plan is named here. {'Limits are those of' if same else 'CHANGED: limits are not those of'} {then}."
+        ]
     told = f"Plan: {plan.path.name}, sha256 {plan.hash[:16]}"
-    if first == plan.content:
-        return [f"{told}, as at the first look."]
-    moved = [f"{name}: {short(old)} → {short(new)}" for name, old, new in _differences(first, plan.content)]
-    return [f"{told}. CHANGED since the first look ({digest(first)[:16]}): {'; '.join(moved)}."]
+    moved = [f"{name}: {short(old)} → {short(new)}" for name, old, new in _differences(content, plan.content)]
+    if moved:
+        return [f"{told}. CHANGED since {then}: {'; '.join(moved)}."]
+    return [f"{told}, as at {'the first look' if number == 1 else f'look {number}; looks before it had no plan'}."]
 
 
 def _differences(first: dict[str, Any], now: dict[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -16,13 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from pdcl.printable import counted
 from pdcl.streams.checks import BadData
 from pdcl.streams.table_rows import Raw, Rows
 
 # What people write into a column of numbers where they have none.
 NONE = {"na", "n/a", "nan", "null", "none", "?", "-"}
 MOST = 200
-COMMA = re.compile(r"[+-]?[\d.]*,\d+")
+# Numbers and dates as people write them and as they aren't read: 1,234.50 or 12 %, 31.12.2026 or 12/31/26.
+LIKE_NUMBER = re.compile(r"[+-]?[\d.,' ]*\d\s?[%€$£]?")
+LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
 YEAR, WEEK, DAY = 365.25, 7.0, 86400.0
 Numbers = npt.NDArray[np.float64]
 
@@ -92,8 +95,11 @@ class Moment:
     def encode(self, rows: Rows, name: str) -> tuple[Numbers, list[str]]:
         found = [_moment(value) for value in rows.columns[name]]
         for row, (value, each) in enumerate(zip(rows.columns[name], found, strict=True)):
-            if each is None and value is not None:
-                raise BadData(f"{rows.at(row)}: column {name!r} holds {value!r}; the first task has dates (2026-12-31)")
+            if each is None and value is not None and not _is_none(value):
+                raise BadData(
+                    f"{rows.at(row)}: column {name!r} holds {value!r}, and the first task has dates there; "
+                    "write 2026-12-31, or leave it empty"
+                )
         turns = np.asarray([[math.nan] * 3 if each is None else _turns(each) for each in found])[:, : self.width // 2]
         circles = np.concatenate([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)], 1)
         return np.nan_to_num(circles), []
@@ -123,16 +129,11 @@ def from_json(saved: dict[str, Any]) -> Kind:
 def fitted(rows: Rows, name: str, category: bool) -> Kind:
     """What the values of a column are. category: they are names, even where they look like numbers."""
     values = rows.columns[name]
-    present = [value for value in values if value is not None]
+    present = [value for value in values if value is not None and not _is_none(value)]
     if not present:
         raise BadData(f"{rows.place}: column {name!r} is empty in the first task; leave it out: drop=[{name!r}]")
-    read = [_number(value) for value in present]
-    if not category and None not in read and not all(map(_is_none, present)):
-        return Number.fit(numbers(rows, name))
-    if not category and all(_moment(value) is not None for value in present):
-        return Moment(any(_turns(_moment(value))[2] for value in present))
-    if not category and all(isinstance(value, str) and COMMA.fullmatch(value.strip()) for value in present):
-        raise BadData(f"{rows.place}: column {name!r} has numbers with a comma, such as {present[0]!r}; write a point")
+    if not category and (kind := _measured(rows, name, present)) is not None:
+        return kind
     found = Category.fit(values)
     if found.width > MOST:
         raise BadData(
@@ -140,6 +141,25 @@ def fitted(rows: Rows, name: str, category: bool) -> Kind:
             f"{present[0]!r}, and a category has at most {MOST}; leave it out: drop=[{name!r}]"
         )
     return found
+
+
+def _measured(rows: Rows, name: str, present: list[Any]) -> Kind | None:
+    """A number or a date if all values are, None if most are names. BadData for what is nearly one or the other."""
+    number = [_number(value) is not None for value in present]
+    if all(number):
+        return Number.fit(numbers(rows, name))
+    moment = [_moment(value) is not None for value in present]
+    if all(moment):
+        return Moment(any(_turns(_moment(value))[2] for value in present))
+    for read, like, written in ((moment, LIKE_DATE, "dates (2026-12-31)"), (number, LIKE_NUMBER, "numbers (1234.5)")):
+        wrong = [value for value, right in zip(present, read, strict=True) if not right]
+        if 2 * len(wrong) < len(present) or all(like.fullmatch(str(value).strip()) for value in wrong):
+            row = next(row for row, value in enumerate(rows.columns[name]) if value is wrong[0])
+            raise BadData(
+                f"{rows.at(row)}: column {name!r} holds {wrong[0]!r}, and looks like a column of {written}; write it "
+                f"so, leave it empty, or say that the column holds names: categories=[{name!r}]"
+            )
+    return None
 
 
 def numbers(rows: Rows, name: str) -> Numbers:
@@ -166,6 +186,12 @@ def _number(value: Any) -> float | None:
         return None
 
 
+def is_fraction(value: Any) -> bool:
+    """Whether this is a number with something behind its point."""
+    number = _number(value)
+    return number is not None and math.isfinite(number) and not number.is_integer()
+
+
 def _is_none(value: Any) -> bool:
     return isinstance(value, str) and value.strip().lower() in NONE
 
@@ -189,11 +215,13 @@ def _turns(moment: datetime | None) -> list[float]:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value).strip()
+    whole = isinstance(value, float) and value.is_integer()
+    return "" if value is None else str(int(value) if whole else value).strip()
 
 
 def _strangers(name: str, strange: Counter[str]) -> Iterator[str]:
     if strange:
-        shown = ", ".join(f"{value!r} ({count} rows)" for value, count in strange.most_common(3))
+        shown = ", ".join(f"{value!r} ({counted(n, 'row')})" for value, n in strange.most_common(3))
         more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
-        yield f"column {name!r} has values that the first task didn't have: {shown}{more}; they count as none of them"
+        named = shown.replace("''", "no value") + more
+        yield f"column {name!r} has values that the first task didn't have: {named}; they count as none of them"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,11 @@ import numpy.typing as npt
 from pdcl.streams import table_columns
 from pdcl.streams.checks import BadData
 from pdcl.streams.table_columns import Kind
-from pdcl.streams.table_rows import Rows
+from pdcl.streams.table_rows import Raw, Rows
+
+# Integers as files and DataFrames hold them: 7, "7", 7.0. "07" is a name.
+WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,14})(\.0+)?")
+MANY = 20
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class TableReader:
-    """Rows as inputs [n, width]: every input column by what the first task showed of it."""
+    """Rows as inputs [n, width]: every input column by what the first task showed of it.
+
+    whole: its labels are integers, and so are later ones, from a file of texts as from a DataFrame.
+    """
 
     layout: Layout
     inputs: dict[str, Kind] = field(default_factory=dict)
+    whole: bool = False
 
     @classmethod
     def fit(cls, rows: Rows, layout: Layout) -> TableReader:
@@ -46,7 +55,12 @@ class TableReader:
             raise BadData(f"{rows.place} has no column of inputs beside {sorted(layout.apart)}")
         for name in layout.categories:
             rows.column(name, "categories")
-        return cls(layout, {name: table_columns.fitted(rows, name, name in layout.categories) for name in names})
+        inputs = {name: table_columns.fitted(rows, name, name in layout.categories) for name in names}
+        if layout.kind == "regression":
+            return cls(layout, inputs)
+        labels = rows.full_column(layout.label, "label")
+        _refuse_measurements(rows, layout.label, labels)
+        return cls(layout, inputs, all(WHOLE.fullmatch(str(value).strip()) for value in labels))
 
     def encode(self, rows: Rows) -> tuple[npt.NDArray[np.float32], list[str]]:
         """The inputs, and what people should know: columns that are missing or new, values that are new."""
@@ -69,7 +83,8 @@ class TableReader:
             rows.full_column(self.layout.label, "label")
             return list(table_columns.numbers(rows, self.layout.label).tolist())
         found = rows.full_column(self.layout.label, "label")
-        return [value.strip() if isinstance(value, str) else value for value in found]
+        texts = [value.strip() if isinstance(value, str) else value for value in found]
+        return [int(float(value)) if self.whole and WHOLE.fullmatch(str(value)) else value for value in texts]
 
     def facts(self, rows: Rows) -> dict[str, list[str]] | None:
         """The columns that limits may name, as texts; a missing value is "missing"."""
@@ -87,7 +102,7 @@ class TableReader:
 
     def as_json(self) -> dict[str, Any]:
         inputs = {name: table_columns.as_json(kind) for name, kind in self.inputs.items()}
-        return {"layout": {**vars(self.layout)}, "inputs": inputs}
+        return {"layout": {**vars(self.layout)}, "inputs": inputs, "whole": self.whole}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any] | None) -> TableReader | None:
@@ -96,13 +111,28 @@ class TableReader:
         layout: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in saved["layout"].items()
         }
-        return cls(Layout(**layout), {str(n): table_columns.from_json(kind) for n, kind in saved["inputs"].items()})
+        inputs = {str(n): table_columns.from_json(kind) for n, kind in saved["inputs"].items()}
+        return cls(Layout(**layout), inputs, saved.get("whole") is True)
+
+
+def _refuse_measurements(rows: Rows, name: str, labels: Raw) -> None:
+    """BadData for labels that are numbers with digits behind the point, most of them different."""
+    measured = {str(value) for value in labels if table_columns.is_fraction(value)}
+    if 2 * len(measured) > len(labels) > MANY:
+        raise BadData(
+            f"{rows.place}: the label {name!r} has {len(measured):,} different numbers in {len(labels):,} rows of the "
+            f'first task, such as {min(measured)}; to predict a number: pdcl.table(…, kind="regression")'
+        )
 
 
 def _differences(rows: Rows, lacking: list[str], new: list[str]) -> list[str]:
     notes = []
     if lacking:
-        notes.append(f"{rows.place}: the columns {lacking} are missing; all their values count as gaps")
+        notes.append(f"{rows.place} lacks {_named(lacking)}: read as if every value were missing")
     if new:
-        notes.append(f"{rows.place} has the columns {new}, which the first task didn't have; they are not read")
+        notes.append(f"{rows.place} has {_named(new)}, which the first task didn't have: not read")
     return notes
+
+
+def _named(columns: list[str]) -> str:
+    return f"the column{'s' if len(columns) > 1 else ''} {', '.join(map(repr, columns))}"

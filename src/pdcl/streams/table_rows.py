@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pdcl.streams.checks import BadData
 
 FILES = (".csv", ".tsv", ".parquet")
 DELIMITERS = ",;\t|"
+DECIMAL = re.compile(r"[+-]?\d+,\d+")
 Raw = npt.NDArray[np.object_]
 
 
@@ -81,7 +83,11 @@ def read_rows(given: Any) -> Rows:
         return _arrow_like("the DataFrame", {str(name): given[name].tolist() for name in given.columns}, len(given))
     if are_dicts(given):
         names = list(dict.fromkeys(name for row in given for name in row))
-        return _arrow_like("the rows", {str(name): [row.get(name) for row in given] for name in names}, len(given))
+        return _arrow_like(
+            "the list of rows", {str(name): [row.get(name) for row in given] for name in names}, len(given)
+        )
+    if isinstance(given, Mapping):
+        raise BadData(f"a dict is one row of a table, and rows come as a list: [{short(given)}]")
     raise BadData(f"a table is a file ({', '.join(FILES)}), a DataFrame or a list of dicts, not {short(given)}")
 
 
@@ -117,26 +123,40 @@ def _parquet(path: Path) -> Rows:
     return _arrow_like(str(path), table.to_pydict(), table.num_rows)
 
 
+def _pointed(cell: str) -> str:
+    """2,5 as 2.5: where semicolons part the cells, a comma is a decimal point."""
+    return cell.replace(",", ".") if DECIMAL.fullmatch(cell.strip()) else cell
+
+
 def _csv(path: Path) -> Rows:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             file.seek(0)
-            reader = csv.reader(file, delimiter=max(DELIMITERS, key=first.count), strict=True)
+            delimiter = max(DELIMITERS, key=first.count)
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
             cells, lines = [], []
             for row in reader:
                 if row:
-                    cells.append(row)
+                    cells.append([_pointed(cell) for cell in row] if delimiter == ";" else row)
                     lines.append(reader.line_num)
     except UnicodeDecodeError as error:
-        raise BadData(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+        raise BadData(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8, or give the DataFrame of "
+            f'pandas.read_csv(path, encoding="cp1252")'
+        ) from error
     except csv.Error as error:
         raise BadData(f"{path}, line {reader.line_num}: {error}; mend or drop that line") from error
     if len(cells) < 2:
-        raise BadData(f"{path} has no rows below its header")
+        raise BadData(f"{path} has no rows below its header" if cells else f"{path} is empty")
     header = [name.strip() for name in cells[0]]
-    if twice := [name for name in header if header.count(name) > 1 or not name]:
-        raise BadData(f"{path}, line 1: the column name {twice[0]!r} is empty or there twice; give each its own")
+    if "" in header:
+        raise BadData(
+            f"{path}, line {lines[0]}: column {header.index('') + 1} has no name; give it one (pandas writes row "
+            "numbers there: to_csv(path, index=False) leaves them out)"
+        )
+    if twice := [name for name in header if header.count(name) > 1]:
+        raise BadData(f"{path}, line {lines[0]}: two columns are called {twice[0]!r}; give each a name of its own")
     for row, line in zip(cells[1:], lines[1:], strict=True):
         if len(row) != len(header):
             raise BadData(f"{path}, line {line} has {len(row)} cells, and the header has {len(header)}; mend that line")

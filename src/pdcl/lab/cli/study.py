@@ -34,13 +34,13 @@ class Command(EngineOptions):
     """Where records go; runs/NAME by default."""
 
     dry_run: bool = False
-    """Show the runs and how long they may take; write nothing. Plug-ins of the study are run all the same: they are
-    Python, and the runs can't be listed without them."""
+    """Show the runs and how long they may take; write nothing.
+    Plug-ins of the study are run all the same: without them the runs can't be listed."""
 
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WORD ...")] = ()
     """Streams, methods, memory (m500) and seeds (s0) to restrict the study to."""
 
-    part: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    part: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME")] = ()
     """A part of the study, by name; give it again for several. All parts by default."""
 
     data: str | None = None
