@@ -81,10 +81,10 @@ def locate(name: str, directory: str | Path | None = None) -> Located:
                 paths = tuple(folder / file.name for file in files)
                 if all(path.is_file() for path in paths):
                     return Located(source, variant, paths)
-    files = "\n".join(f"  {file.name}  from {file.url}" for file in source.original)
+    wanted = "\n".join(f"  {file.name}  from {file.url}" for file in source.original)
     places = "\n".join(f"  {place / source.folder}" for place in directories(directory))
     raise MissingData(
-        f"the data of stream {source.name!r} are not here. Wanted:\n{files}\nLooked in:\n{places}\n"
+        f"the data of stream {source.name!r} are not here. Wanted:\n{wanted}\nLooked in:\n{places}\n"
         f"Get them with: pdcl data fetch {source.name}   (or name a directory: --data DIR, ${DATA_VARIABLE})"
     )
 
