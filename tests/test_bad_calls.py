@@ -335,8 +335,8 @@ def test_numbers_of_numpy_are_limits(learned: Any) -> None:
 
 
 def test_a_network_of_ours_starts_as_it_did_before_its_size_was_checked() -> None:
-    from pdcl.networks.mlp import build_mlp
     from pdcl.networks.named import build_named
+    from pdcl.networks.network import build_mlp
 
     torch.manual_seed(3)
     plain = build_mlp((5,), 2, (7,))

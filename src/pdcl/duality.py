@@ -1,12 +1,12 @@
 """The functions of `pdcl.algorithm` and `pdcl.limits` that users call, by one name: `from pdcl.duality import …`."""
 
-from pdcl.algorithm.ascent import ascend, effective_tolerance, infeasible, nupi
 from pdcl.algorithm.constraints import lagrangian, task_means
 from pdcl.algorithm.draws import (
     cumulate,
     draw_by_dual,
     draw_samples_by_dual,
 )
+from pdcl.algorithm.dual_rules import ascend, effective_tolerance, infeasible, nupi
 from pdcl.algorithm.partition import (
     affine_partition,
     distance_from_uniform,

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from pdcl.algorithm.dual_rules import Ascent
-from pdcl.algorithm.pace import Pace
 from pdcl.algorithm.partition_rules import Affine, Generalization
 from pdcl.algorithm.rules import HOMES, describe_rule, register_rule, rule, rule_names, settings
 from pdcl.algorithm.selection_rules import ByDual
 from pdcl.errors import UsageError
 from pdcl.learning.primal_dual import PrimalDual
+from pdcl.learning.progress import Pace
 from pdcl.methods.pdcl import PDCL
 from pdcl.methods.rule_options import SHORT
 

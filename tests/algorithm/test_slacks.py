@@ -27,6 +27,12 @@ def by_sample(limits=LIMITS):
     return Constraints(tasks, sets, tasks, each, torch.zeros(2).bool(), torch.zeros(24), limits, by_sample=True)
 
 
+def measured(survey, constraints, look):
+    """Line 7 as the algorithm runs it."""
+    duals = Duals(constraints.limits, torch.zeros_like(constraints.limits), Ascent())
+    return Algorithm1(constraints, duals, ByDual(), survey).measure(look)
+
+
 def surveyed(most, seed=0, constraints=None):
     constraints = by_sample() if constraints is None else constraints
     seen = []
@@ -36,7 +42,7 @@ def surveyed(most, seed=0, constraints=None):
         return torch.stack([LOSSES[numbers], torch.zeros(len(numbers))], 1)
 
     survey = Survey(constraints.measured_on, most, torch.Generator().manual_seed(seed))
-    return constraints, survey.measure(constraints, look), seen
+    return constraints, measured(survey, constraints, look), seen
 
 
 def test_of_many_samples_some_are_looked_at_each_once_and_held_to_its_own_limit():
@@ -55,7 +61,7 @@ def test_where_all_may_be_looked_at_all_are_and_nothing_is_drawn():
     generator = torch.Generator().manual_seed(0)
     before = generator.get_state()
     survey = Survey(by_sample().measured_on, 24, generator)
-    found = survey.measure(by_sample(), lambda numbers: torch.stack([LOSSES[numbers]] * 2, 1))
+    found = measured(survey, by_sample(), lambda numbers: torch.stack([LOSSES[numbers]] * 2, 1))
     assert found.share == 1.0
     assert sorted(found.visited.tolist()) == list(range(24))
     assert torch.equal(generator.get_state(), before)
@@ -110,7 +116,7 @@ def test_standard_errors_are_those_of_means_with_half_a_sample_added():
     """Losses of n samples with variance v: √(v/n + (1/2n)²), which few equal losses can't bring to 0."""
     losses = LOSSES / 10
     survey = Survey(by_task().measured_on, 24, torch.Generator())
-    found = survey.measure(by_task(), lambda numbers: torch.stack([losses[numbers]] * 2, 1))
+    found = measured(survey, by_task(), lambda numbers: torch.stack([losses[numbers]] * 2, 1))
     for task, error in enumerate(found.errors.tolist()):
         own = losses[SLOTS[TASK_OF[SLOTS] == task]]
         assert error == pytest.approx(math.sqrt(float(own.var(correction=0)) / len(own) + 0.25 / len(own) ** 2))
@@ -126,4 +132,4 @@ def test_one_loss_that_is_no_number_stops_the_run(lost):
         return torch.stack([losses, losses], 1)
 
     with pytest.raises(Diverged, match="no longer finite"):
-        survey.measure(by_task(), look)
+        measured(survey, by_task(), look)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from pdcl.algorithm.ascent import effective_tolerance
+from pdcl.algorithm.dual_rules import effective_tolerance
 from pdcl.algorithm.prices import sample_prices, value_bound
 from pdcl.objective import Objective, no_error_rate
 

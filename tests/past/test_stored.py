@@ -14,11 +14,11 @@ from pdcl.algorithm.selection_rules import ByDual, Uniform
 from pdcl.limits.limits import as_limits
 from pdcl.objective import OBJECTIVES
 from pdcl.past.held_back import GUARD, REPLAY, WITNESS, Counts, allowed
-from pdcl.past.refill import chosen_positions, kept_slots
+from pdcl.past.refill import View, chosen_positions, kept_slots
 from pdcl.past.repeats import hold_back_once
 from pdcl.past.segments import Segments
 from pdcl.past.store import Memory
-from pdcl.past.stored import StoredSamples, View
+from pdcl.past.stored import StoredSamples
 from pdcl.streams.data import TensorData
 
 OLD = {"x", "y", "task", "id", "dual", "reference"}

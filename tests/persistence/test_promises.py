@@ -80,8 +80,10 @@ def test_stored_samples_that_were_memorised_are_no_proof_and_the_limit_is_report
     assert row.samples == 25
     assert row.over > 5
     assert re.search(
-        r"; more memory \(at least 500 places for it; it had 175\), looser limit \(\+[\d.]+pt", row.sentence
+        r"; more memory \(at least 500 places for it; it had 175\), .*looser limit \(\+[\d.]+pt", row.sentence
     )
+    assert row.stored == pytest.approx(float((said != learner.store["y"][stored]).float().mean()))
+    assert f"{100 * row.stored:.1f} % on stored samples, learned by heart" in row.sentence
 
 
 def test_without_witnesses_what_was_memorised_proves_nothing_and_is_never_kept() -> None:

@@ -56,3 +56,41 @@ def test_a_multiple_of_what_was_gets_no_looser_limit_and_a_loss_no_places() -> N
     assert judge_task("a", Limit("1.1x", "loss", value=0.01, factor=1.1), *losses, held=Held(4, 9)).advice == ()
     row = judge_task("a", Limit("0.5", "loss", value=0.5), *losses, held=Held(4, 9))
     assert re.fullmatch(r"looser limit \([\d.]+ would be kept\)", row.advice[0])
+
+
+def heart(wrong: float, looked: int, passes: float = 5.0) -> Held:
+    return Held(40, 1000, wrong, looked, passes)
+
+
+def test_a_row_whose_stored_samples_are_learned_by_heart_says_so_and_what_else_helps() -> None:
+    row = judge_task("legacy", SHARE, None, NOW, held=heart(1, 40))
+    assert row.stored == 1 / 40
+    assert row.sentence.startswith(
+        "BROKEN by 25.0 points; 2.5 % on stored samples, learned by heart: weights can't keep this limit; "
+    )
+    assert "fewer epochs or the method exact" in row.advice
+    assert "the method exact" in judge_task("legacy", SHARE, None, NOW, held=heart(1, 40, passes=1.0)).advice
+
+
+@pytest.mark.parametrize("held", [heart(10, 40), heart(0, 4), heart(0, 0), None])
+def test_stored_samples_with_errors_of_their_own_or_too_few_of_them_are_not_by_heart(held: Held | None) -> None:
+    """Held-back samples have 30 % errors. 10 of 40 stored ones is nearly that; 0 of 4 may be luck."""
+    row = judge_task("legacy", SHARE, None, NOW, held=held)
+    assert (row.verdict, row.stored) == ("BROKEN", None)
+    assert "by heart" not in row.sentence
+    assert "exact" not in row.sentence
+
+
+def test_stored_samples_that_are_not_memorised_pass_for_learned_by_heart_as_rarely_as_stated() -> None:
+    """Both kinds have the same error rate. 200 draws for each rate and size, at most 1 in 100 of them."""
+    chance = np.random.default_rng(0)
+    for rate in (0.1, 0.3, 0.6):
+        for looked in (5, 20, 100):
+            false = 0
+            for _ in range(200):
+                now = (chance.random(60) < rate).astype(float)
+                row = judge_task(
+                    "a", Limit("1%", value=0.01), None, now, held=heart(chance.binomial(looked, rate), looked)
+                )
+                false += row.stored is not None
+            assert false <= 2, (rate, looked)

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from pdcl.errors import PdclError, RecordError, UsageError
+from pdcl.lab.studies.packing import DUAL_STEPS, pack, thinned, unpack
 from pdcl.records import scan
-from pdcl.records.packing import DUAL_STEPS, pack, thinned, unpack
 
 
 def dual_steps(task: int, count: int) -> list[dict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pdcl.reports.borders import Borders, among_large, borders, near_another_class
+from pdcl.lab.figures.borders import Borders, among_large, borders, near_another_class
 from pdcl.reports.holdings import Holdings
 
 

@@ -12,19 +12,19 @@ from matplotlib.markers import CARETDOWN, CARETUP
 from pdcl.errors import UsageError
 from pdcl.lab.cli import figures as command_line
 from pdcl.lab.figures import mapping, style
+from pdcl.lab.figures.borders import Borders
 from pdcl.lab.figures.drawing import Wanted, draw, draw_rows
 from pdcl.lab.figures.duals import duals, has_curves, priced, single_duals, start_of, tight_usual_loose
 from pdcl.lab.figures.grids import sweep_grid
 from pdcl.lab.figures.limits import far_behind, limit
 from pdcl.lab.figures.mapping import samples_map
+from pdcl.lab.figures.maps import Map
 from pdcl.lab.figures.runs import distance, partition, zeta
 from pdcl.lab.figures.selecting import main_runs, partitioned_by_dual
 from pdcl.lab.figures.style import save
 from pdcl.lab.figures.sweeps import ablation, amount, of_shared_seeds, varied, versus_memory
 from pdcl.records import scan
-from pdcl.reports.borders import Borders
 from pdcl.reports.dossier import read_story
-from pdcl.reports.maps import Map
 
 CARETS = (CARETDOWN, CARETUP)
 PLOTS = (

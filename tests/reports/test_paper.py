@@ -37,9 +37,9 @@ from pdcl.lab.paper.runs import (
 from pdcl.lab.paper.sizes import by_size
 from pdcl.lab.paper.untested import UNTESTED
 from pdcl.lab.studies import load
+from pdcl.lab.studies.packing import unpack
 from pdcl.metrics import interval
 from pdcl.records import checksum, scan
-from pdcl.records.packing import unpack
 
 SEEDS = range(4)
 

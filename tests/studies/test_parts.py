@@ -77,8 +77,8 @@ def test_a_dry_run_says_how_long_each_part_takes(capsys, tmp_path) -> None:
 
 def test_packed_runs_are_done_wherever_they_are_unpacked(tmp_path, engine, capsys) -> None:
     from pdcl.lab.cli import unpack
+    from pdcl.lab.studies.packing import pack
     from pdcl.records import scan
-    from pdcl.records.packing import pack
 
     study = parse(CONTENT)
     execute(study.restricted(["first"]), tmp_path / "here", engine)

@@ -12,7 +12,7 @@ import torch
 import pdcl
 from pdcl.learning.batches import batches
 from pdcl.learning.optimizers import make_optimizer
-from pdcl.learning.placement import LOOK_EVERY
+from pdcl.learning.updates import LOOK_EVERY
 from pdcl.methods.catalog import method
 from pdcl.streams.catalog import load
 

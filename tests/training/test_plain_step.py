@@ -10,7 +10,8 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from pdcl.learning.optimizers import OPTIMIZERS, make_optimizer, make_scheduler, plain_step
+from pdcl.learning.optimizers import OPTIMIZERS, make_optimizer, make_scheduler
+from pdcl.learning.updates import plain_step
 
 NAMES = sorted(OPTIMIZERS)
 

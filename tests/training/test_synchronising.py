@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pdcl.errors import Diverged
 from pdcl.learning.batches import batches
-from pdcl.learning.placement import LOOK_EVERY, Finiteness
+from pdcl.learning.updates import LOOK_EVERY, Finiteness
 from pdcl.methods.catalog import method
 from pdcl.streams.catalog import load
 

@@ -123,8 +123,14 @@ class Algorithm1:
         return torch.cat([drawn.weights.new_full((n,), scale / n), scale * drawn.weights])
 
     def measure(self, look: LookAt) -> Measured:
-        """Line 7: the slacks of all constraints, or of a fresh sample of them where there is too much to look at."""
-        return self.survey.measure(self.constraints, look)
+        """Line 7: the slacks of all constraints, or of a fresh sample of them where there is too much to look at.
+
+        look: numbers of samples → loss and error of each, [n, 2].
+        """
+        numbers, owners = self.survey.sample(self.constraints.by_sample)
+        once, where = self.survey.once(numbers)
+        seen = look(once).cpu()
+        return self.survey.slacks(self.constraints, numbers, owners, seen if where is None else seen[where])
 
     def ascend(self, measured: Measured) -> None:
         """Line 8: step the duals of what was measured, and weigh anew."""

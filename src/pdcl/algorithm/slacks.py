@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,15 +60,34 @@ class Survey:
         self.smooth: Tensor | None = None
         self.looked_at = looked_at(measured_on.counts, most)
         self.whole = bool((self.looked_at == measured_on.counts).all())
+        self.has_segments = bool((measured_on.tasks < 0).any())
         self.strata = torch.repeat_interleave(torch.arange(len(measured_on)), self.looked_at)
 
-    def measure(self, constraints: Constraints, look: Callable[[Tensor], Tensor]) -> Measured:
-        """look: numbers of samples → loss and error of each, [n, 2]."""
-        numbers, owners = self._sample(constraints.by_sample)
-        values = self._values(numbers, constraints.in_error[owners], look)
+    def sample(self, by_sample: bool) -> tuple[Tensor, Tensor]:
+        """All samples to look at, or a fresh stratified sample of them, and the task or segment each stands for."""
+        measured_on = self.measured_on
+        if self.whole:
+            return measured_on.members, measured_on.owners
+        u = torch.rand(len(self.strata), generator=self.generator, dtype=torch.float64)
+        places = measured_on.offsets[self.strata] + (u * measured_on.counts[self.strata]).long()
+        places = places.unique() if by_sample else places
+        return measured_on.members[places], measured_on.owners[places]
+
+    def once(self, numbers: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Each of these samples once, and where each stands among them; None: they are so already.
+
+        A sample is a member of its task and of each of its segments: its loss is computed once.
+        """
+        if not self.has_segments:
+            return numbers, None
+        return self.measured_on.distinct if self.whole else numbers.unique(return_inverse=True)
+
+    def slacks(self, constraints: Constraints, numbers: Tensor, owners: Tensor, seen: Tensor) -> Measured:
+        """seen: loss and error of each of these samples, [n, 2]; an error is compared where the limit is a rate."""
+        values = torch.where(constraints.in_error[owners], seen[:, 1], seen[:, 0]).double()
         if not bool(values.isfinite().all()):
             raise Diverged("losses on memory are no longer finite; lower lr or dual_lr")
-        means = task_means(values, owners, len(self.measured_on))
+        means = task_means(values, owners, len(self.measured_on.counts))
         if constraints.by_sample:
             where = torch.searchsorted(constraints.sets.members, numbers)
             found, errors = values - constraints.limits[where], torch.zeros_like(values)
@@ -81,31 +99,11 @@ class Survey:
         limited = int((~constraints.limits.isnan()).sum())
         return Measured(found[known], errors[known], where[known], told, int(known.sum()) / max(1, limited))
 
-    def _sample(self, by_sample: bool) -> tuple[Tensor, Tensor]:
-        """All samples to look at, or a fresh stratified sample of them, and the task or segment each stands for."""
-        measured_on = self.measured_on
-        if self.whole:
-            return measured_on.members, measured_on.owners
-        u = torch.rand(len(self.strata), generator=self.generator, dtype=torch.float64)
-        places = measured_on.offsets[self.strata] + (u * measured_on.counts[self.strata]).long()
-        places = places.unique() if by_sample else places
-        return measured_on.members[places], measured_on.owners[places]
-
-    def _values(self, numbers: Tensor, in_error: Tensor, look: Callable[[Tensor], Tensor]) -> Tensor:
-        """What is compared with ε: the error of each sample where its limit is an error rate, otherwise its loss."""
-        if not len(self.measured_on.tasks) or bool((self.measured_on.tasks >= 0).all()):
-            seen = look(numbers)
-        else:
-            # A sample is a member of its task and of each of its segments: compute its loss once.
-            once, where = self.measured_on.distinct if self.whole else numbers.unique(return_inverse=True)
-            seen = look(once).cpu()[where]
-        seen = seen.cpu()
-        return torch.where(in_error, seen[:, 1], seen[:, 0]).double()
-
     def _errors(self, values: Tensor, means: Tensor, owners: Tensor) -> Tensor:
         """Standard errors of the means; 1/(2n) is added in squares, so that few equal samples aren't trusted."""
-        count = torch.bincount(owners, minlength=len(self.measured_on)).clamp(min=1)
-        squares = task_means(values.square(), owners, len(self.measured_on))
+        size = len(self.measured_on.counts)
+        count = torch.bincount(owners, minlength=size).clamp(min=1)
+        squares = task_means(values.square(), owners, size)
         return ((squares - means.square()).clamp(min=0) / count + 0.25 / count.square()).sqrt()
 
     def _smoothed(self, slacks: Tensor) -> Tensor:

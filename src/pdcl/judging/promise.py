@@ -35,6 +35,8 @@ class Promise:
     clip: losses count up to here in low, high and the verdict; None for error rates. beyond: samples that reach it.
     why_none: why there can't be any samples, where there are none and nobody can change that.
     number: of the task, from 0 on, where it is known; two tasks may have one name.
+    stored: the error of its replayed samples, where the row is BROKEN and the network knows them by heart; weights (so
+        duals) can't keep the limit then.
     advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
     """
 
@@ -62,6 +64,7 @@ class Promise:
     beyond: int = 0
     why_none: str = ""
     number: int | None = None
+    stored: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         return vars(self) | {"advice": list(self.advice)}
@@ -103,7 +106,7 @@ class Promise:
         size = f"{self.over:.1f} points" if self.unit == "error" else f"{self.over:.3g}"
         if self.verdict == NOT_LEARNED:
             return f"{NOT_LEARNED}: {size} above {'its limit' if self.written else self._bar()}"
-        return f"{BROKEN} by {size}{self._taken()}"
+        return f"{BROKEN} by {size}{self._taken()}{self._by_heart()}"
 
     def _bar(self) -> str:
         """What a new task must reach where nothing is stated."""
@@ -111,6 +114,11 @@ class Promise:
             return "half-way from chance"
         value = f"{100 * self.limit:.1f} %" if self.unit == "error" else f"{self.limit:.3g}"
         return f"{value}, half-way from chance"
+
+    def _by_heart(self) -> str:
+        if self.stored is None:
+            return ""
+        return f"; {100 * self.stored:.1f} % on stored samples, learned by heart: weights can't keep this limit"
 
     def _taken(self) -> str:
         if self.taken_by_new is None or self.unit != "error":

@@ -1,5 +1,5 @@
-"""What could be done about a broken limit, with the numbers: more places in memory, or a looser limit. And about a task
-that was not learned."""
+"""What could be done about a broken limit, with the numbers: more places in memory, fewer passes, a looser limit. And
+about a task that was not learned."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pdcl.judging.bounds import rate_upper
 from pdcl.judging.intervals import Interval
 from pdcl.judging.places import fit
 from pdcl.limits.limit import Limit
@@ -14,13 +15,26 @@ from pdcl.limits.limit import Limit
 # Rounding noise: a whole number of tenths must not be rounded up to the next tenth.
 SLIVER = 1e-9
 TRIES = 10
+# Learned by heart: the error of replayed samples is at most this part of the error of samples that are held back.
+BY_HEART = 0.25
+# Their upper bound misses at most so often.
+SIDE = 0.01
+# Passes, from which fewer are possible.
+MORE_THAN_ONE = 1.5
 
 
 class Held(NamedTuple):
-    """places: samples of a task that were replayed while the newest was learned. samples: it was learned from."""
+    """places: samples of a task that were replayed while the newest was learned. samples: it was learned from.
+
+    wrong, of looked: how many replayed samples of it are wrong now, of those that were looked at. passes: over the
+    newest task's data.
+    """
 
     places: int
     samples: int
+    wrong: float = 0.0
+    looked: int = 0
+    passes: float = 0.0
 
 
 def to_learn(past_weight: float) -> str:
@@ -40,8 +54,32 @@ def remedies(
     if limit.unit == "loss":
         said = [_looser_loss(found, tried) if limit.factor is None else ""]
     else:
-        said = ["" if held is None else _more_memory(found, held), _looser(limit, found)]
+        said = ["" if held is None else _more_memory(found, held), _less_by_heart(found, held), _looser(limit, found)]
     return tuple(each for each in said if each)
+
+
+def learned_by_heart(found: Interval, held: Held | None) -> float | None:
+    """The error of a broken row's replayed samples, where the network knows them by heart; None where it doesn't.
+
+    A weight lowers the error of the samples that it weighs. Where these are right already, and others of the task are
+    not, it has nothing left to lower. The interval of the others must lie above the bound of the replayed ones, so that
+    few samples don't say it by chance.
+
+    >>> others = Interval(limit=0.05, then=None, now=0.24, low=0.18, high=0.31, kept=False, broken=True, wants=None)
+    >>> learned_by_heart(others, Held(40, 1000, wrong=0, looked=40)), learned_by_heart(others, Held(9, 1000, 0, 9))
+    (0.0, None)
+    """
+    if held is None or not held.looked:
+        return None
+    error, bound = held.wrong / held.looked, float(rate_upper(held.wrong, held.looked, SIDE))
+    return error if error <= BY_HEART * found.now and bound < found.low else None
+
+
+def _less_by_heart(found: Interval, held: Held | None) -> str:
+    """What helps against samples that are learned by heart, beside more of them."""
+    if held is None or learned_by_heart(found, held) is None:
+        return ""
+    return "fewer epochs or the method exact" if held.passes > MORE_THAN_ONE else "the method exact"
 
 
 def _more_memory(found: Interval, held: Held) -> str:

@@ -35,7 +35,7 @@ from pdcl.judging.promise import (
     UNDECIDED,
     Promise,
 )
-from pdcl.judging.remedies import Held, remedies, to_learn
+from pdcl.judging.remedies import Held, learned_by_heart, remedies, to_learn
 from pdcl.judging.split import Split
 from pdcl.judging.table import Promises
 from pdcl.limits.limit import Limit
@@ -140,6 +140,7 @@ def _judged(question: Question, level: float) -> Promise:
         0 if found is None else found.beyond,
         question.why_none if found is None else "",
         question.number,
+        None if found is None or verdict != BROKEN or limit.unit != "error" else learned_by_heart(found, question.held),
     )
 
 

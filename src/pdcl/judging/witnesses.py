@@ -83,15 +83,16 @@ class Seen:
 class Newest:
     """What the table must know of the newest task.
 
-    reached: what it has on its own data. replayed: n_k of the past tasks while it was learned. past_weight: of all past
-    tasks together, in weights of the newest. open_ended: nobody knows which tasks will come, so limits of names that no
-    task has so far have a row too: a misspelled name must not pass for a promise.
+    reached: what it has on its own data. replayed: n_k of the past tasks while it was learned. passes: over its data.
+    past_weight: of all past tasks together, in weights of the newest. open_ended: nobody knows which tasks will come,
+    so limits of names that no task has so far have a row too: a misspelled name must not pass for a promise.
     """
 
     reached: Reached
     replayed: list[int]
     past_weight: float = 0.0
     open_ended: bool = False
+    passes: float = 0.0
 
 
 def after_task(
@@ -99,12 +100,12 @@ def after_task(
 ) -> Promises:
     """The table after a task: a row per past task with a limit, per segment, then one for the newest."""
     # Here and below: SciPy is imported once there is a table to make.
-    from pdcl.judging.remedies import Held
+    from pdcl.judging.replayed import held_by_task
     from pdcl.judging.verdicts import judge
 
     seen, last = look_at_witnesses(past, registry, forward), len(limits) - 1
     own, had = seen.by_task(last + 1), past.references(last + 1, [False] * (last + 1))
-    held = [Held(places, samples) for places, samples in zip(newest.replayed, registry.task_samples, strict=False)]
+    held = held_by_task(past, limits, registry, newest, own, forward)
     maybe, questions = registry.perhaps_seen(), []
     for k in range(last):
         if (limit := limits.of(k)) is not None:

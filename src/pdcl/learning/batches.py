@@ -14,7 +14,8 @@ from pdcl.learning.schedule import single_left
 from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
 from pdcl.streams.readers import fetched
-from pdcl.trees import Tree, cat, take, to
+from pdcl.streams.views import JoinedData
+from pdcl.trees import Tree, to
 
 # How many samples one forward pass takes where nothing is trained.
 EVALUATION_BATCH = 250
@@ -22,26 +23,27 @@ EVALUATION_BATCH = 250
 
 @dataclass(frozen=True)
 class Batch:
-    """Raw inputs (a tensor, or a tree of them) and targets of `index` positions of the current task's data."""
+    """Raw inputs (a tensor, or a tree of them) and targets of `index` positions of the current task's data.
+
+    positions: `index` of all ranks. total: how many samples the batch has on all ranks.
+    """
 
     x: Tree
     y: Tensor
     index: Tensor
     task: int
     of: Whole | None = None
+    positions: Tensor = field(init=False)
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Plain attributes: every step asks for them several times.
+        positions = self.index if self.of is None else self.of.index
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "total", len(positions))
 
     def __len__(self) -> int:
         return len(self.y)
-
-    @property
-    def total(self) -> int:
-        """How many samples the batch has on all ranks."""
-        return len(self) if self.of is None else len(self.of.index)
-
-    @property
-    def positions(self) -> Tensor:
-        """`index` of all ranks."""
-        return self.index if self.of is None else self.of.index
 
     def complete(self) -> Batch:
         """The batch of all ranks, read here."""
@@ -109,28 +111,8 @@ def batches(
         yield Batch(to(x, device), y.to(device), own, task, None if ranks.alone else Whole(data, index))
 
 
-class Joined(Data):
-    """Two or more sets of samples as one, in order."""
-
-    def __init__(self, parts: list[Data]) -> None:
-        if any(part.blocks is not None for part in parts):
-            raise UsageError(
-                "this method mixes stored samples into each pass, so pdcl.Iterated won't do: use pdcl or er"
-            )
-        self.parts = parts
-        self.slow = any(part.slow for part in parts)
-        self.targets = cat([part.targets for part in parts])
-        self._starts = torch.tensor([0, *np.cumsum([len(part) for part in parts])[:-1].tolist()])
-
-    def fetch(self, index: Tensor) -> tuple[Tree, Tensor]:
-        owner = torch.searchsorted(self._starts, index, right=True) - 1
-        places, found = [], []
-        for number in owner.unique().tolist():
-            here = (owner == number).nonzero().squeeze(1)
-            values, _ = self.parts[number].fetch(index[here] - self._starts[number])
-            places.append(here)
-            found.append(to(values, "cpu"))
-        return take(cat(found), torch.cat(places).argsort()), self.targets[index]
-
-    def subset(self, index: Tensor) -> Data:
-        raise NotImplementedError("a join is read, not divided")
+def mixed(parts: list[Data]) -> Data:
+    """Two or more sets of samples as one, in order, for a method that mixes stored samples into each pass."""
+    if any(part.blocks is not None for part in parts):
+        raise UsageError("this method mixes stored samples into each pass, so pdcl.Iterated won't do: use pdcl or er")
+    return JoinedData(parts)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from pdcl.algorithm.ascent import infeasible
 from pdcl.algorithm.constraints import base_weight
+from pdcl.algorithm.dual_rules import infeasible
 from pdcl.algorithm.partition_rules import FIVE_POINTS
 from pdcl.judging.table import Promises
 from pdcl.judging.witnesses import Newest, after_task
 from pdcl.limits.tolerances import ToleranceChange
-from pdcl.past.refill import Source, groups_of
-from pdcl.past.stored import Forward, Reached, Refill, View
+from pdcl.past.refill import Refill, Source, View, groups_of
+from pdcl.past.stored import Forward, Reached
 
 if TYPE_CHECKING:
     from pdcl.learning.primal_dual import PrimalDual
@@ -165,7 +165,8 @@ class ToEnd:
         core, task = self.core, self.core.past_tasks
         weight = task * base_weight(core.choices.base, core.choices.base_most, task)
         replayed = core.algorithm.constraints.tasks.counts.tolist()
-        newest = Newest(reached, replayed, weight, core.open_ended)
+        passes = core.progress.observed / max(1, len(self.trained))
+        newest = Newest(reached, replayed, weight, core.open_ended, passes)
         return after_task(core.past, core.tolerances, core.registry, newest, self.forward)
 
 

@@ -1,7 +1,11 @@
-"""Forward passes of a learner: from raw inputs to outputs, while training and in eval mode. Methods of `Learner`."""
+"""Forward passes of a learner: from raw inputs to outputs, while training and in eval mode. Methods of `Learner`.
+
+What a step does with its losses is in `updates`.
+"""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,7 +13,7 @@ from torch import Tensor
 
 from pdcl.learning.batches import EVALUATION_BATCH
 from pdcl.learning.data_parallel import own_generator
-from pdcl.learning.placement import autocast
+from pdcl.learning.placement import PRECISIONS
 from pdcl.networks import eval_mode, features_of
 from pdcl.trees import Tree, call, joined, length, logits_of, split, to
 
@@ -31,7 +35,8 @@ def outputs(learner: Learner, raw: Tree, augment: bool = True) -> Tensor:
             return learner.outputs(to(learner.spec.blank(1), learner.place), augment)[:0]
         generator = None if generator is None else own_generator(learner)
         model = learner.averaged.network(model) if training and torch.is_grad_enabled() else model
-    with autocast(learner.place, learner.precision):
+    dtype = PRECISIONS[learner.precision]
+    with nullcontext() if dtype is None else torch.autocast(learner.place.type, dtype):
         out = model(learner.spec.transform(raw, generator)) if isinstance(raw, Tensor) else call(model, raw)
     out = out if isinstance(out, Tensor) else logits_of(out)
     return out if out.dtype == torch.float64 else out.float()
@@ -44,10 +49,17 @@ def penultimate(learner: Learner, raw: Tree) -> Tensor:
     return logits_of(call(features_of(learner.model) or learner.model, x))
 
 
+def scores(learner: Learner, raw: Tree) -> Tensor:
+    """What evaluation and `predict` look at, n × outputs."""
+    return learner.outputs(raw, augment=False)
+
+
 @torch.no_grad()
 def evaluated(learner: Learner, x: Tree, size: int = EVALUATION_BATCH) -> Tensor:
     """Scores of many raw inputs in eval mode, in pieces of `size`."""
     with eval_mode(learner.model):
+        if length(x) <= size:
+            return learner.scores(to(x, learner.place))
         return joined([learner.scores(to(part, learner.place)) for part in split(x, size)])
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import Diverged, UsageError
-from pdcl.learning.batches import Batch, Joined, Step, batches, epoch_order, in_blocks, seeded
+from pdcl.learning.batches import Batch, Step, batches, epoch_order, in_blocks, mixed, seeded
 from pdcl.learning.data_parallel import replicated
 from pdcl.learning.evaluation import evaluate
 from pdcl.learning.events import Evaluated, Listener, RunFailed, Stepped, TaskBegan, TaskEnded, ignore
@@ -156,8 +156,8 @@ class Loop:
         learner.earlier = self._earlier if task.index < len(self.stream.tasks) else Earlier([])
         whole, task = task, learner.hold_back(task)
         learner.earlier = Earlier([])
-        mixed = learner.mix(task)
-        data = task.data if mixed is None else Joined([task.data, mixed])
+        more = learner.mix(task)
+        data = task.data if more is None else mixed([task.data, more])
         if fresh:
             self._announce(task, len(data))
             learner.begin(task, self._steps(len(data)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -78,32 +77,6 @@ def restart_rates(optimiser: Optimizer, own: Mapping[str, float] | Optimizer) ->
     for number, group in enumerate(optimiser.param_groups):
         group.update({"lr": own.param_groups[number]["lr"]} if isinstance(own, Optimizer) else own)
         group.pop("initial_lr", None)
-
-
-def plain_step(optimiser: Optimizer) -> None:
-    """`optimiser.step()`, without what torch wraps around it for hooks and profilers where there are none.
-
-    The wrapper takes some 70 µs, an eighth of a small network's step.
-    """
-    bare = getattr(type(optimiser).step, "__wrapped__", None)
-    if bare is None or _is_watched(optimiser):
-        optimiser.step()
-    else:
-        bare(optimiser)
-
-
-def _is_watched(optimiser: Optimizer) -> bool:
-    """Whether somebody would miss the wrapper: a schedule or a user that replaced `step`, a hook, a profiler."""
-    if "step" in vars(optimiser) or type(optimiser) not in OPTIMIZERS.values():
-        return True
-    place = sys.modules[Optimizer.__module__]
-    try:
-        own = optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks
-        hooked = own or place._global_optimizer_pre_hooks or place._global_optimizer_post_hooks
-    except AttributeError:
-        # A torch that keeps its hooks elsewhere counts as one that has some.
-        return True
-    return bool(hooked) or bool(torch._C._autograd._profiler_enabled())
 
 
 def _takes_parameters(optimizer: Any) -> bool:

@@ -1,20 +1,19 @@
-"""Where numbers live and how precise they are: the one place that knows of devices."""
+"""Where numbers live and how precise they are: threads, memory and devices."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from pdcl.errors import UsageError
 
 SMALL = 2_000_000
-_PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def device_of(name: str) -> torch.device:
@@ -40,44 +39,8 @@ def check_placement(device: str, precision: str) -> None:
     if not here.get(kind, kind == "meta"):
         found = ", ".join(name for name in here if here[name])
         raise UsageError(f"device={device!r} isn't on this machine; choose auto or one of {found}")
-    if precision not in _PRECISIONS:
-        raise UsageError(f"precision={precision!r} is unknown; choose one of {', '.join(_PRECISIONS)}")
-
-
-def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
-    """The context of a forward pass at this precision."""
-    if precision not in _PRECISIONS:
-        raise UsageError(f"precision={precision!r} is unknown; choose one of {', '.join(_PRECISIONS)}")
-    dtype = _PRECISIONS[precision]
-    return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
-
-
-# Reading a number from an accelerator waits until it has computed it, and everything before it.
-LOOK_EVERY = 20
-
-
-@dataclass
-class Finiteness:
-    """Watches losses for NaN and infinity: after every step on a CPU, after every 20th elsewhere."""
-
-    every: int = 1
-    steps: int = 0
-    total: Tensor | None = None
-
-    @classmethod
-    def on(cls, device: torch.device) -> Finiteness:
-        return cls(1 if device.type == "cpu" else LOOK_EVERY)
-
-    def look(self, loss: Tensor) -> float:
-        """The sum of losses since the last look; 0 between two looks. One that isn't finite stays in the sum."""
-        if self.every == 1:
-            return float(loss)
-        self.total = loss if self.total is None else self.total + loss
-        self.steps += 1
-        if self.steps < self.every:
-            return 0.0
-        found, self.steps, self.total = float(self.total), 0, None
-        return found
+    if precision not in PRECISIONS:
+        raise UsageError(f"precision={precision!r} is unknown; choose one of {', '.join(PRECISIONS)}")
 
 
 def threads_for(model: nn.Module) -> int:

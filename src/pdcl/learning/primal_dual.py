@@ -19,16 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pdcl.algorithm.algorithm1 import Algorithm1, Drawn, Duals, LookAt
+from pdcl.algorithm.algorithm1 import Algorithm1, Drawn, Duals
 from pdcl.algorithm.constraints import Constraints, base_weight
-from pdcl.algorithm.pace import Pace
 from pdcl.algorithm.rules import rule
 from pdcl.algorithm.slacks import Survey
 from pdcl.errors import UsageError
 from pdcl.learning.choices import SAMPLE_TOLERANCE, Choices
 from pdcl.learning.core_state import state_of, take_state
 from pdcl.learning.end_of_task import Ended, ToEnd
-from pdcl.learning.progress import Moved, Progress
+from pdcl.learning.progress import Moved, Pace, Progress
 from pdcl.learning.report import Report, Trace
 from pdcl.limits.tolerances import ToleranceChange, Tolerances, usual_partition
 from pdcl.objective import OBJECTIVES, Objective
@@ -151,6 +150,7 @@ class PrimalDual:
         self.algorithm = Algorithm1(constraints, duals, choices.estimator, survey, choices.normalise)
         self.algorithm.always_replays = self.always_replays
         self.progress = Progress(steps, samples if choices.selection.by_dual else 0, self.dual, planned)
+        self.current_limit = self.tolerances.of_current()
         self.pursues = self.tolerances.stated_any and self.dual.moves
 
     def _compiled(self, tasks: Any, sets: Any, measured_on: Any, by_sample: bool) -> Constraints:
@@ -186,14 +186,14 @@ class PrimalDual:
     def terms(self, outputs: Tensor, y: Tensor, drawn: Drawn | None) -> Tensor:
         """What the Lagrangian sums: losses of the n current samples, then of the replayed ones, with their drift."""
         if drawn is None:
-            return self.goal.loss(outputs, y)
-        losses, drift = self.goal.loss(outputs, cat([y, self.past.targets(drawn.slots)])), self.choices.drift
+            return self.past.goal.loss(outputs, y)
+        past, drift = self.past, self.choices.drift
+        losses = past.goal.loss(outputs, cat([y, past.targets(drawn.slots)]))
         if not drift:
             return losses
         # Current samples are compared with their own outputs, so their drift is 0: one operation for the whole batch.
-        recorded = self.past.recorded
-        held_to = torch.cat([outputs[: len(y)].detach(), recorded.of(drawn.slots)])
-        return losses + float(drift) * recorded.drift(outputs, held_to)
+        held_to = torch.cat([outputs[: len(y)].detach(), past.recorded.of(drawn.slots)])
+        return losses + float(drift) * past.recorded.drift(outputs, held_to)
 
     def replayed(self, outputs: Tensor, drawn: Drawn) -> Tensor:
         """The same for replayed samples alone, where a loop hides the losses of current ones."""
@@ -223,11 +223,13 @@ class PrimalDual:
         """
         losses, progress = terms[:n], self.progress
         if self.pursues:
-            progress.add_loss(self.ranks.batch_mean(losses, len(index)))
+            mean = losses.mean() if self.ranks.alone else self.ranks.batch_mean(losses, len(index))
+            progress.loss_sum = progress.loss_sum + mean
+            progress.loss_count += 1
         progress.observed += len(index)
         if len(progress.shadow):
             whole = self.ranks.whole(losses.cpu(), len(index))
-            progress.raise_shadows(index, whole, self.sample_tolerance, self.dual.shadow_lr)
+            progress.raise_shadows(index, whole, SAMPLE_TOLERANCE * (self.current_limit or 0.0), self.dual.shadow_lr)
         progress.clock += 1
 
     @property
@@ -244,26 +246,25 @@ class PrimalDual:
     def measure(self, forward: Forward) -> Moved | None:
         """Lines 7 and 8: measure slacks, step the duals. forward: stored inputs to outputs, in eval mode. None: no past
         task."""
-        self.synchronise()
+        if not self.ranks.alone:
+            self.synchronise()
         algorithm, progress = self.algorithm, self.progress
-        progress.step_current(self.tolerances.of_current(), self.place)
+        progress.step_current(self.current_limit, self.past.place)
         if not self.past_tasks:
             return None
-        measured = algorithm.measure(self._look(forward))
+        look = self.past.look(forward)
+        measured = algorithm.measure(look if self.ranks.alone or self.look_spreads else self.ranks.spread(look))
         algorithm.ascend(measured)
         duals = algorithm.task_duals()
         progress.history.append(duals if self.choices.level == "sample" else algorithm.duals.values.clone())
         progress.slacks.append(measured.told)
-        slacks, limits = measured.told[: self.past_tasks].tolist(), self.tolerances.now(self.past_tasks)
+        past = slice(self.past_tasks)
+        slacks, limits = measured.told[past].tolist(), algorithm.constraints.task_limits[past].tolist()
         moved = Moved(duals.tolist(), slacks, limits, progress.current_dual)
         if self.choices.lever is not None:
             self.choices.lever.pull(self, moved)
             algorithm.weigh()
         return moved
-
-    def _look(self, forward: Forward) -> LookAt:
-        look = self.past.look(forward)
-        return look if self.look_spreads else self.ranks.spread(look)
 
     def synchronise(self) -> None:
         """Let every rank hold what one process would."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.given import short
-from pdcl.learning.events import Event, Infeasible, Listener, SetAside, Warned, ignore
+from pdcl.learning.events import Infeasible, Listener, SetAside, Warned, ignore
 from pdcl.learning.loop import Loop
 from pdcl.learning.schedule import Schedule, portions
 from pdcl.learning.stated import check_columns, check_enough, check_kind, own_limit
@@ -137,16 +137,15 @@ def _stated_schedule(learner: Learner, epochs: int | None, batch: int | None) ->
 
 
 def _trained(learner: Learner, task: Task, schedule: Schedule, tested: bool, told: Warnings) -> dict[str, Any]:
-    heard: list[Infeasible] = []
     assert learner.spec is not None
     stream = Stream("life", [task] if tested else [], learner.spec)
     drawn = shown(learner, schedule.epochs, told.on_event) if told.speaks else nullcontext(told.on_event)
     try:
         with drawn as hear:
-            history = Loop(learner, stream, schedule, _hearing(heard, hear)).learn(task)
+            history = Loop(learner, stream, schedule, hear).learn(task)
     finally:
         learner.emit, learner.learned_before = ignore, None
-    return _result(learner, task.index, history.class_il[-1], heard)
+    return _result(learner, task.index, history.class_il[-1], told.infeasible)
 
 
 def check_limits(learner: Learner, tolerance: Any, samples: Samples, kind: Kind) -> None:
@@ -235,15 +234,6 @@ def adopt(
         before.settle()
     warn_of_broken(learner.promises)
     return Entry(learner.lineage.entries[-1])
-
-
-def _hearing(heard: list[Infeasible], listener: Listener) -> Listener:
-    def hear(event: Event) -> None:
-        if isinstance(event, Infeasible):
-            heard.append(event)
-        listener(event)
-
-    return hear
 
 
 def _settings(learner: Learner) -> dict[str, Any]:

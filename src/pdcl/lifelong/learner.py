@@ -21,14 +21,14 @@ from pdcl.judging.table import Promises
 from pdcl.learning.batches import Batch, Step, seeded
 from pdcl.learning.data_parallel import Averaged, check_ranks
 from pdcl.learning.events import Listener, ignore
-from pdcl.learning.forward import evaluated, logits, outputs, penultimate
+from pdcl.learning.forward import evaluated, logits, outputs, penultimate, scores
 from pdcl.learning.optimizers import MakeOptimizer, MakeScheduler, make_optimizer, restart_rates
 from pdcl.learning.options import check_options, told
-from pdcl.learning.placement import Finiteness, device_of
+from pdcl.learning.placement import device_of
 from pdcl.learning.report import Report
 from pdcl.learning.state import state_of, take_state
 from pdcl.learning.stated import check_enough
-from pdcl.learning.updates import Updater, Updates, rate_of
+from pdcl.learning.updates import Finiteness, Updater, Updates, backward, descend, rate_of, update
 from pdcl.learning.weighting import weigh_classes
 from pdcl.lifelong.export import export
 from pdcl.lifelong.forgetting import forget_samples
@@ -50,7 +50,6 @@ from pdcl.streams.data import Data
 from pdcl.streams.table_reader import TableReader
 from pdcl.streams.task import Spec, Task
 from pdcl.streams.transform import Transform
-from pdcl.trees import Tree
 
 NO_LIMITS: Any = None
 
@@ -304,33 +303,20 @@ class Learner(ABC):
         """The weights of a mean over `total` samples of all ranks, these among them."""
         return None if self.peers.alone else torch.full_like(losses, self.peers.world / total)
 
-    # Forward and backward; see `forward.py` for how raw inputs are read.
+    # Forward, in `forward.py`, and backward, in `updates.py`.
 
     outputs = outputs
+    scores = scores
     penultimate = penultimate
     evaluated = evaluated
     logits = logits
-
-    def scores(self, raw: Tree) -> Tensor:
-        """What evaluation and `predict` look at, n × outputs."""
-        return self.outputs(raw, augment=False)
+    backward = backward
+    descend = descend
+    update = update
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """One loss per sample."""
         return self.goal.loss(outputs, targets)
-
-    def backward(self, losses: Tensor, weights: Tensor | None = None) -> None:
-        """Gradients of Σ_i weights_i losses_i (their mean, without weights), after checking that they are finite."""
-        self.updater.backward(self.optimiser, losses, weights)
-
-    def descend(self, losses: Tensor, weights: Tensor | None = None) -> None:
-        """One step down Σ_i weights_i losses_i, or the mean; where batches are accumulated, part of one."""
-        self.backward(losses, weights)
-        self.update()
-
-    def update(self) -> None:
-        """Let the optimiser make a step with the gradients that are there, once there are enough."""
-        self.updater.gather(self.optimiser)
 
     def check_finite(self) -> None:
         """Raise Diverged unless all weights are finite: only good states are worth keeping."""

@@ -234,11 +234,6 @@ def both_hashes(data: Data, key: bytes) -> tuple[Tensor, str]:
     return torch.cat(each), f"sha256:{digest.hexdigest()}"
 
 
-def content_hash(data: Data) -> str:
-    """sha256 of all inputs and targets in order."""
-    return both_hashes(data, new_key())[1]
-
-
 def check_entries(entries: Any) -> None:
     """Refuse a list of tasks that isn't one, before a run goes on with it."""
     for place, entry in enumerate(entries):

@@ -38,6 +38,7 @@ class Warnings:
         self.speaks = listener is ignore
         self.training = False
         self.waiting: list[str] = []
+        self.infeasible: list[Infeasible] = []
 
     def __enter__(self) -> Warnings:
         return self
@@ -47,9 +48,13 @@ class Warnings:
             warn_people(said)
 
     def on_event(self, event: Event) -> None:
-        self.listener(event)
+        if isinstance(event, Infeasible):
+            self.infeasible.append(event)
+        if not self.speaks:
+            self.listener(event)
+            return
         self.training |= isinstance(event, TaskBegan)
-        said = sentence(event, self.learner) if self.speaks else None
+        said = sentence(event, self.learner)
         if said is not None and self.training:
             self.waiting.append(said)
         elif said is not None:

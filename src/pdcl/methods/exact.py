@@ -48,11 +48,11 @@ from pdcl.methods.squared_loss import own_objective, squared
 from pdcl.past.bound import parse_bound
 from pdcl.past.eight_bits import decode
 from pdcl.past.held_features import HeldFeatures
+from pdcl.past.refill import View
 from pdcl.past.registry import Registry
 from pdcl.past.segments import Segments
 from pdcl.past.sets import Sets
 from pdcl.past.statistics import check_finite
-from pdcl.past.stored import View
 from pdcl.past.task_sums import TaskSums
 from pdcl.streams.data import everything
 from pdcl.streams.task import Spec, Task

@@ -239,8 +239,8 @@ class PDCL(Rehearsal):
         self.core.begin(len(task.data), steps)
 
     def step(self, batch: Batch) -> Step:
-        core, n = self.core, len(batch)
-        drawn = core.draw(self.portion(batch))
+        core, n = self.core, len(batch.y)
+        drawn = core.draw(self.replay or batch.total)
         if drawn is not None and not self.peers.alone:
             drawn = drawn.at(self.peers.part(len(drawn.slots), backwards=True))
         x = batch.x if drawn is None else cat([batch.x, core.past.inputs(drawn.slots)])
@@ -248,15 +248,10 @@ class PDCL(Rehearsal):
         self.descend(terms, core.weights(n, drawn, batch.total))
         done = terms.detach()
         core.observe(batch.positions, done, n)
-        if core.due():
-            self._dual_step()
-        return Step(done[:n], {"norm": core.algorithm.norm})
-
-    def _dual_step(self) -> None:
-        moved = self.core.measure(self.evaluated)
-        if moved is not None:
+        if core.due() and (moved := core.measure(self.evaluated)) is not None:
             now = (moved.duals, moved.slacks, moved.tolerances, moved.current)
-            self.emit(DualsMoved(self.core.past_tasks, self.core.progress.clock, *now))
+            self.emit(DualsMoved(core.past_tasks, core.progress.clock, *now))
+        return Step(done[:n], {"norm": core.algorithm.norm})
 
     def end(self, task: Task) -> None:
         whole = self._whole or task

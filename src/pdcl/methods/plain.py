@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pdcl.errors import UsageError
-from pdcl.learning.batches import Batch, Joined, Step
+from pdcl.learning.batches import Batch, Step, mixed
 from pdcl.lifelong.learner import Learner
 from pdcl.networks.heads import fitted
 from pdcl.streams.data import Data
@@ -48,7 +48,7 @@ class Joint(Finetune):
                 f"joint training needs all data, and that of {task.index - len(self.past)} past tasks isn't here; "
                 "hand it in with learner.recall(tasks)"
             )
-        return Joined(self.past) if self.past else None
+        return mixed(self.past) if self.past else None
 
     def begin(self, task: Task, steps: int) -> None:
         if self.restart:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pdcl.networks.network import Network
 
 BUILDERS = {
-    "linear": ("mlp", "build_linear"),
-    "mlp": ("mlp", "build_mlp"),
-    "mlp-glorot": ("mlp", "build_glorot_mlp"),
+    "linear": ("network", "build_linear"),
+    "mlp": ("network", "build_mlp"),
+    "mlp-glorot": ("network", "build_glorot_mlp"),
     "cnn": ("cnn", "build_cnn"),
     "audio": ("audio", "build_audio"),
     "resnet18": ("resnet", "build_resnet18"),

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from pdcl.errors import UsageError
-from pdcl.networks.network import Network, by_pixel
+from pdcl.networks.cnn import by_pixel
+from pdcl.networks.network import Network
 
 SHORTEST = 1600
 WINDOW, FRAME = 80, 16

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 
 from pdcl.errors import UsageError
-from pdcl.networks.network import Network, by_pixel
+from pdcl.networks.network import Network
 
 SMALLEST_SIDE = 8
 LARGEST_MAP = 4
@@ -57,3 +58,12 @@ def build_cnn(shape: Sequence[int], outputs: int, width: int = 16, hidden: int =
     """A CNN for images of this shape."""
     channels, height, breadth = image_shape(shape)
     return CNN(channels, (height, breadth), outputs, width, hidden)
+
+
+def by_pixel(images: Tensor) -> Tensor:
+    """Images (n, channels, height, width) with the channels of a pixel side by side in storage.
+
+    Convolution, normalisation and pooling keep this order, and a CPU takes about half the time for them.
+    A copy, since `contiguous` would leave images of one channel as they are: both orders are the same there.
+    """
+    return images.permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format).permute(0, 3, 1, 2)

@@ -8,8 +8,8 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pdcl.networks.cnn import image_shape
-from pdcl.networks.network import Network, by_pixel
+from pdcl.networks.cnn import by_pixel, image_shape
+from pdcl.networks.network import Network
 
 # With two to seven channels side by side in storage a 1×1 convolution that skips pixels writes outside of its memory
 # when it goes backwards (torch 2.13, processors with AVX2 alone). There pixels are skipped before it: the same result.

@@ -6,7 +6,7 @@ is allocated.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -200,6 +200,15 @@ class Sequences:
 
 def column_for(rows: Leaf, device: torch.device) -> Rows | Sequences:
     return Sequences(rows, device) if isinstance(rows, Ragged) else Rows(rows, device)
+
+
+def branches(columns: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The columns of the leaves of a tree."""
+    start = f"{name}."
+    found = {each[len(start) :]: leaf for each, leaf in columns.items() if each.startswith(start)}
+    if not found:
+        raise KeyError(name)
+    return found
 
 
 def allocated(columns: Iterable[Any]) -> int:

@@ -10,9 +10,10 @@ from torch import Tensor
 from pdcl.objective import Objective
 from pdcl.past.eight_bits import decode, encode
 from pdcl.past.held_back import GROUP, GUARD, WITNESS, Counts, surviving
+from pdcl.past.refill import alone
 from pdcl.past.segments import CODES, Segments
 from pdcl.past.store import Memory
-from pdcl.past.stored import StoredSamples, alone
+from pdcl.past.stored import StoredSamples
 
 # What a row takes beside its features: scale, target, task, id, hash, role, reference, error, group.
 BESIDE = 53

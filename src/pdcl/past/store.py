@@ -9,29 +9,30 @@ samples or a number of bytes. Inputs of more than `in_ram` bytes lie in a scratc
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.past.bound import parse_bound, parse_bytes
-from pdcl.past.columns import Rows, Sequences, column_for, release, saved_leaves
-from pdcl.past.file_rows import FileRows, beyond
+from pdcl.past.columns import Rows, Sequences, allocated, branches, column_for, release, saved_leaves
+from pdcl.past.file_rows import FileRows, beyond, exceeds
 from pdcl.past.journal import Journal
 from pdcl.past.origins import Origins, is_by_row
 from pdcl.past.reservoir import Reservoir
 from pdcl.past.ring import Ring
-from pdcl.past.table import Column, Table
-from pdcl.trees import Leaf, Tree, flatten, length, take
+from pdcl.trees import Leaf, Tree, flatten, length, take, unflatten
 
 _PERMUTE_UP_TO = 4096
 # One part in so many of a bound in bytes stays free beside sequences: where new ones go before old ones are cleared.
 SPARE = 16
 IN_RAM = "1GB"
 
+Column: TypeAlias = Rows | Sequences | FileRows
 
-class Memory(Table):
+
+class Memory:
     """At most `bound` samples (or bytes) with columns `x`, `y`, `task`, `id` and what a method adds.
 
     Sequences have no fixed size, so under a bound in bytes the capacity follows from the first rows' mean size, and
@@ -41,12 +42,56 @@ class Memory(Table):
     def __init__(self, bound: int | str, device: torch.device | str = "cpu", in_ram: str = IN_RAM) -> None:
         self._samples, self._bytes = parse_bound(bound)
         self.bound, self.in_ram = bound, in_ram
-        super().__init__(parse_bytes("memory_in_ram", in_ram))
+        # Bytes of inputs beyond which they go to a file.
+        self.most_in_ram = parse_bytes("memory_in_ram", in_ram)
+        self.columns: dict[str, Column] = {}
+        self.size = 0
         self.device = torch.device(device)
         self.reservoir = Reservoir()
         self._ring: Ring | None = None
+        self._journal: Journal | None = None
         self.origins: Origins | None = None
         self.rows_left_out = False
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, column: str) -> Tree:
+        """The rows in use; of a tensor a view, which a method may write into."""
+        found = self.columns.get(column)
+        if found is None:
+            return self.read(column)
+        if self._journal is not None and isinstance(found, Rows):
+            self._journal.handed_out(column, found.data)
+        return found.used(self.size)
+
+    def read(self, column: str, slots: Tensor | None = None) -> Tree:
+        """A copy of these rows, the quickest way for a few; or all rows in use, which nobody writes into."""
+        found = self.columns.get(column)
+        if found is not None:
+            return found.used(self.size) if slots is None else found.read(slots)
+        leaves = branches(self.columns, column).items()
+        return unflatten({name: leaf.used(self.size) if slots is None else leaf.read(slots) for name, leaf in leaves})
+
+    @property
+    def nbytes(self) -> int:
+        """What is allocated, in bytes."""
+        return allocated(self.columns.values())
+
+    @property
+    def stored(self) -> int:
+        """What the samples in it take, in bytes."""
+        return sum(column.stored(self.size) for column in self.columns.values())
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """The columns whose rows a journal notes; others go back by where their rows lie."""
+        return {name: column.data for name, column in self.columns.items() if isinstance(column, Rows)}
+
+    def on_disk(self, rows: int) -> bool:
+        """Whether so many inputs that are about to be stored here will lie in a file."""
+        if any(isinstance(column, FileRows) for column in self.columns.values()):
+            return True
+        return exceeds(self.columns, rows, self.most_in_ram)
 
     @property
     def capacity(self) -> int:

@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from pdcl.algorithm.algorithm1 import LookAt
-from pdcl.algorithm.constraints import Sets, task_means, task_sets
-from pdcl.algorithm.partition_rules import PartitionRule
-from pdcl.algorithm.selection_rules import SelectionRule
+from pdcl.algorithm.constraints import Sets, task_means
+from pdcl.algorithm.drift import drift_of, sharpness
 from pdcl.objective import Objective, no_error_rate
-from pdcl.past.file_rows import fetched
-from pdcl.past.held_back import GROUP, GUARD, REPLAY, WITNESS, Counts, HeldBack, allowed, surviving
+from pdcl.past.held_back import GUARD, REPLAY, Counts, HeldBack, allowed
 from pdcl.past.layout import Layout, lay_out
-from pdcl.past.recorded import recorded_in, softened
-from pdcl.past.refill import Source, chosen_positions, divided, groups_of, kept_slots
+from pdcl.past.refill import Source, fill
 from pdcl.past.repeats import hold_back_once
 from pdcl.past.segments import CODES, Segments
 from pdcl.past.store import Memory
-from pdcl.streams.data import Data
 from pdcl.trees import Tree
 
 LOOK_AT = 512
 SHOWN = 32
 
 Forward = Callable[[Any], Tensor]
-
-
-@dataclass(frozen=True)
-class Refill:
-    """What a refill goes by: the slots replayed of each past task; λ by slot, in memory's order; a weight per task for
-    the partition, the newest last (duals, or rooms); what scores candidates of the newest task; the two rules."""
-
-    tasks: Sets
-    duals: Tensor
-    by_sample: bool
-    weights: list[float]
-    score: Callable[[Tensor], Tensor]
-    partition: PartitionRule
-    selection: SelectionRule
 
 
 @dataclass(frozen=True)
@@ -53,21 +35,44 @@ class Reached:
     error: float
 
 
-class View:
-    """Some positions of a task's data, as data of their own."""
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """c z_i. sharpness: c of every slot, shaped to multiply records; None where they are taken as they are. whole:
+    every output of every sample has a record."""
 
-    def __init__(self, data: Source, positions: Tensor) -> None:
-        self.data, self.positions = data, positions
+    memory: Memory
+    whole: bool
+    sharpness: Tensor | None = None
 
-    @property
-    def targets(self) -> Tensor:
-        return self.data.targets[self.positions]
+    def of(self, slots: Tensor) -> Tensor:
+        recorded: Tensor = self.memory.read("outputs", slots)
+        if self.sharpness is None:
+            return recorded
+        return recorded * self.sharpness.index_select(0, slots.to(self.sharpness.device))
 
-    def fetch(self, index: Tensor) -> tuple[Any, Tensor]:
-        return self.data.fetch(self.positions[index])
+    def drift(self, outputs: Tensor, held_to: Tensor) -> Tensor:
+        """The drift of outputs from what they are held to, by sample; in fewer operations where nothing is missing."""
+        if not self.whole:
+            return drift_of(outputs, held_to)
+        return (outputs - held_to).square().flatten(1).mean(1)
 
-    def __len__(self) -> int:
-        return len(self.positions)
+
+def recorded_in(memory: Memory) -> Recorded:
+    """Records as they are."""
+    return Recorded(memory, "outputs" not in memory.columns or not bool(memory["outputs"].isnan().any()))
+
+
+def softened(memory: Memory, layout: Layout, learned: Sequence[int], soften: float) -> Recorded:
+    """Records times c_k, for tasks of which much is stored and which the network has therefore memorised.
+
+    learned: how many samples each task was trained on here; 0 for adopted tasks, which are held as recorded.
+    """
+    plain, past = recorded_in(memory), len(layout.tasks)
+    if not past or "outputs" not in memory.columns:
+        return plain
+    known = torch.tensor([*learned[:past], *[0] * (past - len(learned))], dtype=torch.long)
+    each, outputs = sharpness(layout.tasks.counts, known, soften)[layout.task_of], memory["outputs"]
+    return replace(plain, sharpness=each.view(-1, *[1] * (outputs.dim() - 1)).to(outputs))
 
 
 class StoredSamples:
@@ -114,9 +119,8 @@ class StoredSamples:
     def inputs(self, numbers: Tensor) -> Tree:
         """Inputs of these samples, to replay them."""
         size = len(self.memory)
-        if len(numbers) == size and torch.equal(numbers, torch.arange(size)):
-            return self.memory["x"]
-        return self.memory.read("x", numbers)
+        every = len(numbers) == size and torch.equal(numbers, torch.arange(size))
+        return self.memory.read("x", None if every else numbers)
 
     def targets(self, numbers: Tensor) -> Tensor:
         found: Tensor = self.memory.read("y", numbers)
@@ -185,105 +189,9 @@ class StoredSamples:
         outputs, y = forward(x), y.to(self.place)
         return Reached(float(self.goal.loss(outputs, y).mean()), float(self.wrong(outputs, y).mean()))
 
-    # A task ends: lines 10 and 11 of Algorithm 1.
+    # A task ends: lines 10 and 11 of Algorithm 1, in `refill.py`.
 
-    def fill(
-        self, task: int, data: Source, aside: HeldBack | None, by: Refill, forward: Forward, first_id: int,
-        steady: float, generator: Generator,
-    ) -> tuple[list[int], str | None]:  # fmt: skip
-        """Divide memory, keep and choose samples: n_k replayed of each task, and a note where the rule gave way.
-
-        steady: the factor on references (1, or less: see `ToEnd._shrinkage`).
-        """
-        if aside is not None and groups_of(data) is not None and GROUP not in self.memory.columns:
-            self.memory.join_column(
-                GROUP, alone(self.memory["id"].cpu() if len(self.memory) else torch.zeros(0).long())
-            )
-        trained = data if aside is None else View(data, aside.trained)
-        stay = self._held_back_slots(task, data)
-        replayed = self._released(by.tasks, stay, _groups_held_back(data, aside))
-        new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
-        capacity = self.memory.capacity - len(stay) - new
-        available = [*replayed.counts.tolist(), len(trained)]
-        division = divided(by.partition, by.weights, self.memory.bound, capacity, available)
-        labels = self.memory["y"].cpu() if len(self.memory) else torch.zeros(0)
-        kept = kept_slots(
-            by.selection, replayed, division.counts[:-1], by.duals if by.by_sample else None, labels, generator
-        )
-        chosen, shadows = chosen_positions(by.selection, trained, division.counts[-1], by.score, generator)
-        if len(self.memory):
-            self.memory["dual"].copy_(by.duals)
-        rows = self._rows(task, data, aside, chosen, shadows, forward, first_id, steady)
-        self.memory.replace(torch.cat([kept, stay]), **rows)
-        return self._replayed(task + 1), division.note
-
-    def _released(self, replayed: Sets, stay: Tensor, new: Tensor) -> Sets:
-        """What is replayed of past tasks, with the guards and witnesses that lost their place (not in `stay`).
-
-        None of a group that still has samples held back. new: groups that have some in the newest task.
-        """
-        if not len(self.memory):
-            return replayed
-        role = self.memory["role"]
-        free = role.cpu() != REPLAY
-        free[stay] = False
-        if GROUP in self.memory.columns:
-            group = self.memory[GROUP].cpu()
-            free &= ~torch.isin(group, torch.cat([group[stay], new]))
-        if not bool(free.any()):
-            return replayed
-        role[free.to(role.device)] = REPLAY
-        return task_sets(self.memory["task"].cpu(), len(replayed.counts), (role.cpu() == REPLAY).nonzero().flatten())
-
-    def _replayed(self, tasks: int) -> list[int]:
-        """n_k as held: under a bound in bytes long sequences may have left less room than was divided."""
-        owners = self.memory["task"][self.memory["role"] == REPLAY]
-        held: list[int] = torch.bincount(owners.cpu(), minlength=tasks).tolist()
-        return held
-
-    def _held_back_slots(self, task: int, data: Source) -> Tensor:
-        """Slots of past guards and witnesses that stay."""
-        if not len(self.memory):
-            return torch.zeros(0, dtype=torch.long)
-        role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
-        each = self.wanted(data, limited=True)
-        kinds = ((GUARD, each.guards), (WITNESS, each.witnesses))
-        found = [surviving(role, owner, kind, task + 1, most) for kind, most in kinds]
-        return torch.cat([torch.zeros(0, dtype=torch.long), *found])
-
-    def _rows(
-        self, task: int, data: Source, aside: HeldBack | None, chosen: Tensor, shadows: Tensor, forward: Forward,
-        first_id: int, steady: float,
-    ) -> dict[str, Any]:  # fmt: skip
-        empty = torch.zeros(0, dtype=torch.long)
-        guards, witnesses = (empty, empty) if aside is None else (aside.guards, aside.witnesses)
-        positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
-        x, y = fetched(self.memory, data.fetch, positions)
-        x = self.to_store(x, y, len(chosen))
-        outputs = forward(x)
-        y = y.to(self.place)
-        reference = self.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady
-        wrong = self.wrong(outputs, y)
-        sizes = torch.tensor([len(chosen), len(guards), len(witnesses)])
-        roles = torch.tensor([REPLAY, GUARD, WITNESS], dtype=torch.uint8)
-        rows = {
-            "x": x,
-            "y": y,
-            "task": torch.full((len(positions),), task),
-            "id": positions + first_id,
-            "dual": torch.cat([shadows, torch.zeros(len(positions) - len(chosen))]),
-            "reference": reference,
-            "role": torch.repeat_interleave(roles, sizes),
-            "wrong": wrong,
-        }
-        if GROUP in self.memory.columns:
-            groups = groups_of(data)
-            rows[GROUP] = alone(positions + first_id) if groups is None else groups[positions]
-        if CODES in self.memory.columns:
-            rows[CODES] = self.segments.encode(data.columns if isinstance(data, Data) else {}, positions)
-        if self.records:
-            rows["outputs"] = outputs
-        return rows
+    fill = fill
 
     def to_store(self, x: Tree, y: Tensor, replayed: int) -> Tree:
         """The inputs that memory holds for these samples: the first `replayed` for replay, the others held back."""
@@ -317,15 +225,3 @@ class StoredSamples:
         mask = torch.tensor(in_error, dtype=torch.bool)[self.memory["task"].cpu()] if size else torch.zeros(0).bool()
         reference = self.memory["reference"].float()
         self.memory.join_column("wrong", torch.where(mask.to(reference.device), reference, torch.nan))
-
-
-def alone(ids: Tensor) -> Tensor:
-    """Groups of samples that came without one: each its own, below 0, where no given group is."""
-    return -1 - ids
-
-
-def _groups_held_back(data: Source, aside: HeldBack | None) -> Tensor:
-    groups = groups_of(data)
-    if aside is None or groups is None:
-        return torch.zeros(0, dtype=torch.long)
-    return groups[torch.cat([aside.guards, aside.witnesses])]

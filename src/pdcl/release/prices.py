@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from pdcl.algorithm.ascent import effective_tolerance
+from pdcl.algorithm.dual_rules import effective_tolerance
 from pdcl.algorithm.prices import price
 from pdcl.errors import RecordError, UsageError
 from pdcl.given import path_of, short

@@ -110,22 +110,3 @@ class Tail:
             yield json.loads(line)
         except (ValueError, RecursionError):
             self.bad += 1
-
-
-def last_lines(path: Path, root: Path | None = None, size: int = 2**16) -> list[Any]:
-    """Values of the whole lines among the last `size` bytes of a file: where a run stands, without reading it all."""
-    try:
-        with opened(path, root) as file:
-            length = os.fstat(file.fileno()).st_size
-            file.seek(max(0, length - size))
-            lines = file.read(size).split(b"\n")
-    except (OSError, RuntimeError, RecordError):
-        return []
-    whole = lines[1 if length > size else 0 : -1]
-    found = []
-    for line in whole:
-        try:
-            found.append(json.loads(line))
-        except (ValueError, RecursionError):
-            continue
-    return found

@@ -21,7 +21,6 @@ _HOMES = {
     "UnknownStream": "catalog",
     "check_stream": "checks",
     "check_task": "checks",
-    "derive": "derivation",
     "everything": "data",
     "from_tasks": "task_list",
     "hold_out": "held_out",

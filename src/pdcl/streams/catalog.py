@@ -103,17 +103,16 @@ def load(name: str, **options: Any) -> Stream:
     Every stream has `held_out` (with `held_out_seed`): that share of training data in place of test data, and the
     options of `derive` (noise, permuted, …), except those that its loader has under the same name.
     """
-    from pdcl.streams.derivation import OPTIONS as DERIVED
-
+    derivations = lab("benchmarks.derivation").OPTIONS
     loader = find(name)
     share = options.pop("held_out", None)
     seed = 0 if share is None else options.pop("held_out_seed", 0)
     known = inspect.signature(loader).parameters
-    derived = {option: options.pop(option) for option in DERIVED if option in options and option not in known}
+    derived = {option: options.pop(option) for option in derivations if option in options and option not in known}
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for option in options:
             if option not in known:
-                there = {*known, *DERIVED, "held_out"}
+                there = {*known, *derivations, "held_out"}
                 raise UsageError(f"stream {name!r} has no option {option!r}{_nearest(option, there)}")
     stream = loader(**options)
     stream = stream if share is None else stream.for_tuning(share, seed)

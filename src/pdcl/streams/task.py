@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdcl.laboratory import lab
 from pdcl.printable import counted
 from pdcl.streams.data import Data
 from pdcl.streams.transform import Transform
@@ -99,9 +100,7 @@ class Stream:
     derived_from: Stream | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
-        from pdcl.streams.derivation import OPTIONS
-
-        telling = (*OPTIONS, "held_out", "held_out_seed")
+        telling = (*lab("benchmarks.derivation").OPTIONS, "held_out", "held_out_seed")
         altered = [f"{name}={value}" for name, value in self.options.items() if name in telling]
         shown = f" ({', '.join(altered)})" if altered else ""
         outputs = f"{self.spec.outputs} {'classes' if self.spec.kind == 'classification' else 'outputs'}"
@@ -115,15 +114,15 @@ class Stream:
         return "\n".join([repr(self), *shown, *([f"  … and {more} more tasks"] if more > 0 else [])])
 
     def derive(self, **options: Any) -> Stream:
-        """The same stream with fewer samples, wrong labels, other domains or blurred boundaries: see `Derivation`.
+        """The same stream with fewer samples, wrong labels, other domains or blurred boundaries:
+        see `pdcl.lab.benchmarks.derivation.Derivation`.
 
         >>> import pdcl
         >>> pdcl.stream("digits").derive(per_class=10, noise=0.1, derive_seed=3)
         <Stream 'digits' (per_class=10, noise=0.1, derive_seed=3): 5 tasks, 10 classes, inputs 1×8×8 uint8>
         """
-        from pdcl.streams.derivation import derive
-
-        return derive(self, **options)
+        derived: Stream = lab("benchmarks.derivation").derive(self, **options)
+        return derived
 
     def group_names(self, codes: Tensor) -> list[Any]:
         """The names of groups, by the numbers that the data has for them."""
@@ -139,9 +138,7 @@ class Stream:
         from pdcl.streams.held_out import hold_out_all
 
         if self.derived_from is not None:
-            from pdcl.streams.derivation import chosen
-
-            return self.derived_from.for_tuning(share, seed).derive(**chosen(self))
-
+            chosen = lab("benchmarks.derivation").chosen(self)
+            return self.derived_from.for_tuning(share, seed).derive(**chosen)
         options = {**self.options, "held_out": share, **({"held_out_seed": seed} if seed else {})}
         return replace(self, tasks=hold_out_all(self.tasks, share, seed), options=options)

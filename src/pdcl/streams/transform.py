@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -40,6 +40,10 @@ class Transform:
             raw = moved(raw, *self.draw(len(raw), generator), padding=self.crop_padding)
         return self.normalised(raw)
 
+    def scaled(self, raw: Tensor) -> Tensor:
+        """Raw samples as floats of order one."""
+        return replace(self, mean=(), std=()).normalised(raw)
+
     def draw(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Offsets down and right in 0 … 2 · padding, and whether to flip, for each of `count` images."""
         device = generator.device
@@ -50,7 +54,8 @@ class Transform:
 
     def normalised(self, raw: Tensor) -> Tensor:
         """(scale · raw − mean) / std, channels being the first dimension of a sample."""
-        x = scaled(raw, self.scale)
+        factor = SCALES.get(raw.dtype) if self.scale is None else self.scale
+        x = raw if factor is None else raw * factor if raw.is_floating_point() else raw.float().mul_(factor)
         if self.mean:
             x = x - self._per_channel(self.mean, x)
         return x / self._per_channel(self.std, x) if self.std else x
@@ -58,14 +63,6 @@ class Transform:
     @staticmethod
     def _per_channel(values: tuple[float, ...], like: Tensor) -> Tensor:
         return torch.tensor(values, dtype=like.dtype, device=like.device).view(-1, *[1] * (like.dim() - 2))
-
-
-def scaled(raw: Tensor, scale: float | None = None) -> Tensor:
-    """Raw samples as floats of order one."""
-    factor = SCALES.get(raw.dtype) if scale is None else scale
-    if factor is None:
-        return raw
-    return raw * factor if raw.is_floating_point() else raw.float().mul_(factor)
 
 
 def moved(images: Tensor, down: Tensor, right: Tensor, flips: Tensor, padding: int) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pdcl.streams.columns import CodedColumn, Columns, subset_of
 from pdcl.streams.data import Data, TensorData
-from pdcl.trees import Tree, cat, take
+from pdcl.trees import Tree, cat, take, to
 
 Change = Callable[[Tensor], Tensor]
 
@@ -52,6 +52,7 @@ class JoinedData(Data):
     def __init__(self, parts: Sequence[Data], rows: Tensor | None = None) -> None:
         self.parts = list(parts)
         self.in_memory = all(part.in_memory for part in parts)
+        self.slow = any(part.slow for part in parts)
         self.starts = torch.tensor([0, *(len(part) for part in parts)]).cumsum(0)
         self.rows = torch.arange(int(self.starts[-1])) if rows is None else rows
         self.targets = cat([part.targets for part in parts])[self.rows]
@@ -72,7 +73,7 @@ class JoinedData(Data):
         places, found = [], []
         for k in part.unique().tolist() or [0]:
             places.append((part == k).nonzero().flatten())
-            found.append(self.parts[k].fetch(rows[places[-1]] - self.starts[k])[0])
+            found.append(to(self.parts[k].fetch(rows[places[-1]] - self.starts[k])[0], "cpu"))
         return take(cat(found), torch.cat(places).argsort()), self.targets[index]
 
     def subset(self, index: Tensor) -> JoinedData:

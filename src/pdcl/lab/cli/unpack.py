@@ -29,7 +29,7 @@ class Unpack:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = tyro.cli(plain(Unpack), args=argv, prog="pdcl unpack")
-    from pdcl.records.packing import unpack
+    from pdcl.lab.studies.packing import unpack
 
     found = unpack(options.file, options.out)
     say(f"{counted(len(found.written), 'run')} written to {options.out}, {len(found.kept)} were there already")

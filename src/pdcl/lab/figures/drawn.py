@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pdcl.lab.figures.maps import Map
 from pdcl.lab.figures.style import save
 from pdcl.records import Group, Row
 from pdcl.records.table import MALFORMED
-from pdcl.reports.maps import Map
 
 Draw = Callable[[], Any | None]
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from pdcl.lab.methods.er import ER
+from pdcl.lab.methods.refusals import only_classification
 from pdcl.learning.batches import Batch, Step
-from pdcl.learning.refusals import only_classification
 from pdcl.streams.task import Spec
 
 

@@ -22,8 +22,8 @@ from torch.nn.functional import cross_entropy
 from pdcl.errors import UsageError
 from pdcl.lab.methods.parameters import Named, add_pull, anchored, named_parameters, zeros
 from pdcl.lab.methods.per_sample import chunk_size, per_sample_gradients
+from pdcl.lab.methods.refusals import only_classification, only_tensors
 from pdcl.learning.batches import Batch, Step
-from pdcl.learning.refusals import only_classification, only_tensors
 from pdcl.lifelong.learner import Learner
 from pdcl.networks.heads import fitted
 from pdcl.streams.data import Data, everything

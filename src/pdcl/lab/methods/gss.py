@@ -24,8 +24,8 @@ from torch import Tensor
 from pdcl.errors import UsageError
 from pdcl.lab.methods.er import ER
 from pdcl.lab.methods.per_sample import Gradients, chunk_size, only_linear, per_sample_gradients
+from pdcl.lab.methods.refusals import only_tensors
 from pdcl.learning.batches import Batch
-from pdcl.learning.refusals import only_tensors
 from pdcl.streams.task import Spec
 
 NOTHING_TO_COMPARE_WITH = 0.1

@@ -20,8 +20,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one
 from pdcl.algorithm.partition import uniform_partition
 from pdcl.algorithm.selection import herding
 from pdcl.lab.methods.even_shares import task_rows
+from pdcl.lab.methods.refusals import only_classification, only_tensors
 from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step
-from pdcl.learning.refusals import only_classification, only_tensors
 from pdcl.methods.replay import Remembering
 from pdcl.streams.data import Data, TensorData
 from pdcl.streams.task import Spec, Task

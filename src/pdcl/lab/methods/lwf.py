@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from pdcl.errors import UsageError
+from pdcl.lab.methods.refusals import only_classification
 from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step
-from pdcl.learning.refusals import only_classification
 from pdcl.lifelong.learner import Learner
 from pdcl.objective import masked
 from pdcl.streams.data import Data, everything

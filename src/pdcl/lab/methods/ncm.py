@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from pdcl.errors import UsageError
+from pdcl.lab.methods.refusals import only_classification
 from pdcl.learning.batches import EVALUATION_BATCH, Batch, Step, batches
-from pdcl.learning.refusals import only_classification
 from pdcl.lifelong.learner import Learner
 from pdcl.networks import eval_mode
 from pdcl.streams.task import Spec, Task

@@ -24,13 +24,12 @@ from torch.nn.functional import cross_entropy, mse_loss
 from pdcl.algorithm.selection import select
 from pdcl.errors import UsageError
 from pdcl.lab.methods.even_shares import task_rows
+from pdcl.lab.methods.refusals import only_classification, only_tensors
 from pdcl.lab.methods.xder_terms import implant, mean_positive, supervised_contrast, untracked, violation
 from pdcl.lab.methods.xder_views import strong_views
 from pdcl.learning.batches import Batch, Step
-from pdcl.learning.refusals import only_classification, only_tensors
 from pdcl.methods.replay import Rehearsal
 from pdcl.streams.task import Spec, Task
-from pdcl.streams.transform import scaled
 
 PIECE = 256
 
@@ -163,7 +162,7 @@ class XDER(Rehearsal):
         raw = batch.x if slots is None else torch.cat([self.held.read("x", slots), batch.x])
         labels = batch.y if slots is None else torch.cat([self.held["y"][slots], batch.y])
         transform = self.spec.transform
-        images = scaled(raw, transform.scale).repeat(self.views, 1, 1, 1)
+        images = transform.scaled(raw).repeat(self.views, 1, 1, 1)
         seen = replace(transform, scale=1.0).normalised(strong_views(images, transform.flip, self.generator))
         with untracked(self.model):
             outputs = self.model(seen).float()

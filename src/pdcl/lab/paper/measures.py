@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from pdcl.errors import PdclError
+from pdcl.lab.figures.borders import among_large, borders
 from pdcl.records import Row
 from pdcl.records.reading import read_config, read_events, read_result
-from pdcl.reports.borders import among_large, borders
 from pdcl.reports.dossier import distance_from_uniform
 from pdcl.reports.holdings import read_holdings
 

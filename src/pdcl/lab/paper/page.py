@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pdcl.errors import UsageError
+from pdcl.lab.figures import maps
 from pdcl.lab.figures.drawing import Wanted, draw_rows
 from pdcl.lab.figures.drawn import Drawn
 from pdcl.lab.figures.grids import STREAMS
@@ -26,11 +27,10 @@ from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Findin
 from pdcl.lab.paper.sizes import by_size
 from pdcl.lab.paper.steps import draw_steps
 from pdcl.lab.paper.untested import untested
+from pdcl.lab.studies.packing import DUAL_STEPS, pack
 from pdcl.records import Group, Row
-from pdcl.records.packing import DUAL_STEPS, pack
 from pdcl.records.tables import markdown, sheets
 from pdcl.records.writing import dumps
-from pdcl.reports import maps
 from pdcl.reports.dossier import read_story
 from pdcl.reports.thinning import Curve
 from pdcl.reports.writing import find

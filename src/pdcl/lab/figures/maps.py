@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RecordError
-from pdcl.reports.borders import Borders, borders
+from pdcl.lab.figures.borders import Borders, borders
 from pdcl.reports.holdings import Holdings, chart
 from pdcl.reports.tail import read_object
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pdcl.given import seed_of
-from pdcl.streams import changes, resampling
+from pdcl.lab.benchmarks import changes, resampling
 from pdcl.streams.checks import BadData
 from pdcl.streams.encoding import fingerprint
 from pdcl.streams.task import Stream
