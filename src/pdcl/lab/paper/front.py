@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pdcl.errors import UsageError
 from pdcl.lab.paper.claim import Claim
 from pdcl.lab.paper.readings import by_setting, readings
 from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs
 from pdcl.lab.paper.steps import lead, paragraphs
-from pdcl.methods.catalog import methods
+from pdcl.methods.catalog import method
 from pdcl.records import Row
 from pdcl.records.reading import read_config
 from pdcl.running.options import plain, standing
@@ -93,7 +94,10 @@ def made_by(*families: Sequence[Row]) -> str:
 
 def _changed_since(row: Row) -> Iterator[str]:
     """Options that a run has from its preset, and that the preset now says otherwise."""
-    now = standing(methods()[row.method], row.stream, row.preset, row.memory)
+    try:
+        now = standing(method(row.method), row.stream, row.preset, row.memory)
+    except UsageError:
+        return  # a method or preset that is not, or no longer, ours
     for name, option in read_config(row.path)["options"].items():
         if option["source"].startswith("preset") and option["value"] != plain(now.get(name)):
             yield f"{row.method} with {name} = {option['value']}, now {now.get(name)}"
