@@ -88,7 +88,7 @@ def test_an_undecided_row_leans_and_says_what_would_decide(logs):
     (row,) = verdict.rows
     assert verdict.verdict == "UNDECIDED"
     assert lines[0].startswith("probably broken: +4.8 pt where +3 pt is allowed (p = ")
-    assert f"about {row.needed:,} further items" in " ".join(lines)
+    assert f"about {row.needed:,} further samples would decide it" in " ".join(lines)
 
 
 def test_evidence_repeats_the_verdict_and_shows_a_change(logs, tmp_path):

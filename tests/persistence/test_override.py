@@ -71,3 +71,36 @@ def test_the_plan_of_an_update_takes_no_look_and_writes_nothing(life: Path, caps
     assert sorted((p, p.stat().st_mtime_ns) for p in life.rglob("*") if p.is_file()) == before
     assert main(["update", str(life / "model"), "--data", str(data), "--name", "m1", "--plan", "--epochs", "3"]) == 3
     assert "--epochs has no effect" in capsys.readouterr().err
+
+
+def test_every_record_tells_promotions_refusals_rollbacks_and_erasures_in_order_of_time(life: Path) -> None:
+    assert updated(life, "zulu", month(1))
+    assert not updated(life, "mike", wrong(2))
+    pdcl.rollback(life / "model", why="complaints from north")
+    assert updated(life, "alpha", month(3))
+    x, y = month(3)["x"], month(3)["y"]
+    pdcl.forget(life / "model", samples=(x[:50], y[:50]), audit=life / "audit")
+    card = (life / "model" / "MODEL.md").read_text()
+    told = [
+        line.split(" ", 2)[2] for line in card.split("in the order of time:")[1].split("##")[0].strip().splitlines()
+    ]
+    assert [each.partition(":")[0] for each in told] == ["zulu", "mike", "zulu", "alpha", "forgotten"]
+    assert told[0].endswith("Rolled back later.")
+    assert told[2] == "zulu: Rolled back: complaints from north."
+    assert "stored samples removed" in told[4]
+    page = report([life / "model"])
+    places = [
+        page.find(text)
+        for text in ("Rolled back later", "The gate says FAIL", "complaints from north", "samples removed")
+    ]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_a_reason_is_given_once(life: Path) -> None:
+    made = updated(life, "m1", month(1, 24))
+    assert made.verdict is not None
+    assert {row.criterion for row in made.verdict.rows if row.group == "m0"} == {"drop", "since"}
+    text = f"{made.verdict}\n{made}"
+    lines = [line.strip() for line in text.splitlines() if "would decide it" in line or "The gate says" in line]
+    assert len(lines) == len(set(lines)), text

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pdcl
 from pdcl.judging import change_upper, judge_task
 from pdcl.judging.paired import STEP, change_above
 from pdcl.judging.places import Curve
@@ -90,3 +91,16 @@ def test_more_memory_is_no_advice_where_it_never_helped():
     """Errors rise with the places: the fewest are enough where all points are good enough, and otherwise none is."""
     flat = Curve(0.1, 0.0, 0.05, ((40.0, 0.2), (20.0, 0.1)))
     assert [flat.places(error) for error in (0.05, 0.15, 0.2, 0.3)] == [None, None, 20.0, 20.0]
+
+
+def test_a_task_that_is_over_its_own_limit_when_it_is_learned_says_so_then() -> None:
+    """Labels of which nearly a third are wrong can't be learned to 5 %; a rise has nothing to be over yet."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(600, 6)).astype(np.float32)
+    y = np.where(random.random(600) < 0.3, x[:, 0] <= 0, x[:, 0] > 0).astype(int)
+    told = {}
+    for limit in ("5%", "45%", "+5pt"):
+        learner = pdcl.PDCL("mlp:16", memory=400, seed=0, tolerance={"*": limit})
+        told[limit] = str(learner.learn(x, y, name="first", epochs=3))
+    assert "over its own limit of 5% from the start" in told["5%"]
+    assert "from the start" not in told["45%"] + told["+5pt"]

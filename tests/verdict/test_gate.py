@@ -63,6 +63,21 @@ def test_groups_have_limits_of_their_own(ask):
     assert found.verdict == "PASS"
 
 
+@pytest.mark.parametrize("stated", [0.85, "85%"])
+def test_a_group_s_own_sensitivity_is_stated_as_the_others_are(ask, stated):
+    """Of 100 dogs 30 are missed: a sensitivity of 70 %."""
+    found = ask([200, 100, 300], [0, 30, 0], min_sensitivity="60%", limits={"dog": stated})
+    assert {row.group: (row.limit, row.verdict) for row in found.rows if row.group == "dog"} == {"dog": (0.15, "FAIL")}
+    assert [row.limit for row in found.rows] == pytest.approx([0.4, 0.15, 0.4])
+
+
+def test_a_group_s_own_limit_has_the_unit_of_the_option_beside_it(ask):
+    with pytest.raises(UsageError, match=r"'dog'.*is a rise, which max_drop limits"):
+        ask([20, 20, 20], [0, 0, 0], max_error="5%", limits={"dog": "+2pt"}, by="class")
+    with pytest.raises(UsageError, match=r"'dog'.*is a loss"):
+        ask([20, 20, 20], [0, 0, 0], max_loss=0.2, limits={"dog": "5%"}, by="class")
+
+
 def test_a_limit_for_a_group_that_is_not_there_is_refused(ask, tmp_path):
     with pytest.raises(UsageError, match="hen"):
         ask([20, 20, 20], [0, 0, 0], max_error=0.05, limits={"hen": 0.2}, by="class")

@@ -10,7 +10,8 @@ import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
 from pdcl.judging.paired import change_above, change_upper
-from pdcl.release.changes import Change, MeanChange, change_of
+from pdcl.release.changes import Change, change_of
+from pdcl.release.estimates import Mean
 from pdcl.release.evidence import BadEvidence, verify
 from pdcl.release.gate import Case
 from pdcl.release.reopen import recalled
@@ -68,7 +69,7 @@ def test_a_change_is_counted_and_patients_are_bet_on():
     new, old = np.array([1.0, 1, 0, 0, 1, 0]), np.array([0.0, 1, 1, 0, 0, 0])
     assert change_of(new, old, None) == Change(2, 1, 6)
     grouped = change_of(new, old, np.array(["a", "a", "b", "b", "c", "c"]))
-    assert isinstance(grouped, MeanChange)
+    assert isinstance(grouped, Mean)
     assert grouped.mean == pytest.approx((0.5 - 0.5 + 0.5) / 3)
     assert grouped.units == 3
 

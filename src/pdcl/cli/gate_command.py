@@ -158,14 +158,12 @@ def _verify(asked: Gate) -> int:
     return CODES[str(verdict["verdict"])]
 
 
-def limits(pairs: tuple[str, ...]) -> dict[str, float]:
+def limits(pairs: tuple[str, ...]) -> dict[str, str]:
     """`GROUP=VALUE` or `GROUP:VALUE` words."""
-    from pdcl.release.amounts import amount_of
-
     found = {}
     for pair in pairs:
         at = max(pair.rfind("="), pair.rfind(":"))
         if at < 1:
             raise UsageError(f"--limit {pair!r} must be GROUP=VALUE, such as --limit owl=10% or --limit owl=+2pt")
-        found[pair[:at]] = amount_of(pair[at + 1 :], f"--limit {pair[:at]}")
+        found[pair[:at]] = pair[at + 1 :]
     return found

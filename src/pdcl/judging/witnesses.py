@@ -119,7 +119,11 @@ def after_task(
     goal, stated = goal_of_newest(limits, newest.reached, before, len(registry.first_seen))
     if goal is not None:
         about = {"perhaps_seen": last in maybe, "why_none": why_none(registry, last)}
-        about |= {"past_weight": newest.past_weight, "number": last}
+        about |= {
+            "past_weight": newest.past_weight,
+            "number": last,
+            "advice": over_already(limits.of(last), last, own[last]),
+        }
         questions.append(about_newest(limits.name(last), goal, stated, own[last], **about))
     return judge(questions)
 
@@ -180,6 +184,17 @@ def about_newest(name: str, limit: Limit, stated: bool, seen: Seen, **about: Any
 
     now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
     return Question(name, limit, now, kind=NEW, stated=stated, steered=steered, groups=seen.members, **about)
+
+
+def over_already(stated: Tolerance | None, task: int, seen: Seen) -> tuple[str, ...]:
+    """Whether a new task is above the limit that it will have as a past one: said when it is learned."""
+    from pdcl.judging.intervals import interval
+
+    limit = None if stated is None else judged(stated, task)
+    if limit is None or limit.compares or not len(seen.now[limit.unit]):
+        return ()
+    found = interval(limit, None, seen.now[limit.unit].numpy(), 0.025, groups=seen.members)
+    return (f"over its own limit of {limit.written} from the start",) if found.broken else ()
 
 
 def why_none(registry: Registry, task: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pdcl.lifelong.entry import REBASED, ROLLED_BACK, moved
+from pdcl.lifelong.entry import REBASED, decided, moved
 from pdcl.printable import counted, for_markdown
 
 if TYPE_CHECKING:
@@ -43,19 +43,18 @@ def _tasks(learner: Learner) -> list[str]:
     for entry in learner.lineage.entries:
         name, score = for_markdown(entry["name"]), _number(entry["result"].get("test"))
         told = map(for_markdown, (entry["when"], entry["how"], entry["samples"] or "–"))
-        rows.append("| " + " | ".join([for_markdown(entry["task"]), name, *told, score]) + " |")
+        task = for_markdown(entry["task"]) if name else "–"
+        rows.append("| " + " | ".join([task, name or "–", *told, score]) + " |")
     return ["\n".join(rows), *_decisions(learner), *_changes(learner)]
 
 
 def _decisions(learner: Learner) -> list[str]:
-    """Why updates were promoted, refused, accepted by hand or undone, in the order of time."""
-    told = []
-    for entry in learner.lineage.entries:
-        record = entry["result"].get("update") or {}
-        said = entry["result"].get("why") if entry["how"] == ROLLED_BACK else record.get("why")
-        if said is not None:
-            moved = f" Limits changed: {', '.join(record['changed'])}." if record.get("changed") else ""
-            told.append(f"- {for_markdown(entry['when'])} {for_markdown(entry['name'])}: {for_markdown(said + moved)}")
+    """Promotions, refusals, overrides, rollbacks and erasures, in the order of time."""
+    told = [
+        f"- {for_markdown(entry['when'])} {for_markdown(entry['name'] or entry['how'])}: {for_markdown(said)}"
+        for entry in learner.lineage.entries
+        if (said := decided(entry))
+    ]
     return ["\n".join(["Decisions, in the order of time:", "", *told])] if told else []
 
 

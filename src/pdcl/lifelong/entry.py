@@ -8,17 +8,17 @@ from typing import Any
 
 from pdcl.judging.promise import TASK, Promise
 from pdcl.judging.table import Promises
-from pdcl.printable import printable
+from pdcl.printable import counted, printable
 
 LEARNED, ADOPTED, REBASED, ROLLED_BACK = "learned", "adopted", "rebased", "rolled back"
-REFUSED, FORGOTTEN, MERGED = "refused", "forgotten", "merged"
+REFUSED, UNDONE, FORGOTTEN, MERGED = "refused", "undone", "forgotten", "merged"
 
 
 class Entry(dict[str, Any]):
     """An entry of the lineage, as a dict: task, name, how, when, samples, classes, settings, result, data.
 
-    how: learned, adopted, rebased, rolled back, refused (an update that the gate didn't let pass),
-    forgotten, or merged (with what another learner has seen).
+    how: learned, adopted, rebased, rolled back, refused (an update that the gate didn't let pass), undone (an update
+    that was rolled back later), forgotten, or merged (with what another learner has seen).
     `repeated`: an earlier call made it, and this one had nothing left to do.
     """
 
@@ -44,6 +44,23 @@ class Entry(dict[str, Any]):
             told.append(moved(self["result"]))
         table = self.promises
         return ", ".join(told) + ("" if table is None else f"\n{table}")
+
+
+def decided(entry: Mapping[str, Any]) -> str:
+    """Why an update was promoted, refused or accepted by hand, or what was taken back or removed; else nothing.
+
+    >>> decided({"how": FORGOTTEN, "result": {"forgotten": 2}})
+    '2 stored samples removed.'
+    """
+    result, record = entry["result"], entry["result"].get("update") or {}
+    if entry["how"] == FORGOTTEN:
+        return f"{counted(result['forgotten'], 'stored sample')} removed."
+    if entry["how"] == ROLLED_BACK and "undone" in result:
+        return f"Rolled back: {result['why'].rstrip('.')}."
+    told = [record["why"].rstrip(".")] if record.get("why") else []
+    told += [f"Limits changed: {', '.join(record['changed'])}"] if record.get("changed") else []
+    told += ["Rolled back later"] if entry["how"] == UNDONE else []
+    return " ".join(f"{each}." for each in told)
 
 
 def promises_of(entry: Mapping[str, Any]) -> Promises | None:

@@ -11,8 +11,8 @@ from torch import Tensor
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.owners import belonging
 from pdcl.release.criteria import PAIRED
-from pdcl.release.deciding import FAIL, PASS, Judged
-from pdcl.release.leaning import leaning
+from pdcl.release.deciding import PASS, Judged
+from pdcl.release.leaning import about_row
 from pdcl.release.output import number, title
 
 STEADY = 0.02
@@ -40,9 +40,7 @@ def levers(learner: Learner, judged: list[Judged], by: str | None, tasks: list[s
         known = by is None or task is not None or label is not None or segment is not None
         held = stored(learner, task, label, segment) if known else None
         found[title(row)] = [
-            *filter(None, [leaning(row)]),
-            _limit(row),
-            *_samples(row),
+            *about_row(row),
             *_memory(row, held),
             *_dual(learner, task),
         ]
@@ -54,27 +52,6 @@ def _place(row: Judged, by: str | None, tasks: list[str], labels: list[str]) -> 
     if row.criterion in ("miss", "alarm") or by == "class":
         return None, labels.index(row.group) if row.group in labels else None
     return (tasks.index(row.group) if by == "task" and row.group in tasks else None), None
-
-
-def _limit(row: Judged) -> str:
-    over = "over" if row.estimate > row.limit else "under"
-    by = number(row, abs(row.estimate - row.limit))
-    if row.loosest is None:
-        return f"estimate {by} {over} its limit; {row.beyond:,} of {row.samples:,} losses are {row.clip:.4g} or more"
-    if row.loosest <= row.limit:
-        return f"estimate {by} under its limit; it lets the model pass, and is undecided only on its own (Holm)"
-    return f"estimate {by} {over} its limit; the loosest limit that would pass: {number(row, row.loosest)}"
-
-
-def _samples(row: Judged) -> list[str]:
-    if row.verdict == FAIL:
-        return []
-    what = "samples" if row.units == row.samples else "groups"
-    if row.needed is None and row.beyond:
-        return [f"no number of further {what} would decide it: none bounds losses that large"]
-    if row.needed is None:
-        return [f"no number of further {what} would decide it: the estimate sits on the limit"]
-    return [f"about {row.needed:,} further audit {what} would decide it, if they turn out like these {row.units:,}"]
 
 
 def _memory(row: Judged, held: Stored | None) -> list[str]:

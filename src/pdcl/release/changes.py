@@ -15,7 +15,7 @@ import numpy as np
 
 from pdcl.judging.bounds import Floats
 from pdcl.judging.paired import change_above, change_lower, change_upper
-from pdcl.release.estimates import Estimate, Mean
+from pdcl.release.estimates import BETTING, Estimate, Mean, each_once
 
 if TYPE_CHECKING:
     from pdcl.streams.samples import Column
@@ -61,50 +61,9 @@ class Change:
         return replace(self, newly_wrong=wrong, newly_right=min(right, units - wrong), units=units)
 
 
-@dataclass(frozen=True)
-class MeanChange:
-    """The mean change over groups of samples; `halved` is (1 + d) / 2 of each group."""
-
-    halved: Mean
-
-    @property
-    def mean(self) -> float:
-        return 2 * self.halved.mean - 1
-
-    @property
-    def units(self) -> int:
-        return self.halved.units
-
-    @property
-    def method(self) -> str:
-        return f"{self.halved.method} on (1 + new − old) / 2"
-
-    @property
-    def most(self) -> int:
-        return self.halved.most
-
-    def upper(self, level: float) -> float:
-        return 2 * self.halved.upper(level) - 1
-
-    def lower(self, level: float) -> float:
-        return 2 * self.halved.lower(level) - 1
-
-    def above(self, limit: float, level: float) -> float:
-        return self.halved.above((1 + limit) / 2, level)
-
-    def below(self, limit: float, level: float) -> float:
-        return self.halved.below((1 + limit) / 2, level)
-
-    def grown(self, units: int) -> MeanChange:
-        return MeanChange(self.halved.grown(units))
-
-
 def change_of(new: Floats, old: Floats, clusters: Column | None) -> Estimate:
     """The change of the error rate. new, old: 0–1 errors of the same samples, [n]; clusters: who each sample is of."""
-    change = new - old
-    if clusters is not None:
-        _, member = np.unique(clusters, return_inverse=True)
-        change = np.bincount(member, change) / np.bincount(member)
+    change = each_once(new - old, clusters)
     if np.isin(change, (-1.0, 0.0, 1.0)).all() and (clusters is None or len(change) == len(new)):
         return Change(int((change > 0).sum()), int((change < 0).sum()), len(change))
-    return MeanChange(Mean((1 + change) / 2))
+    return Mean((1 + change) / 2, 2.0, f"{BETTING} on (1 + new − old) / 2", shift=-1.0)

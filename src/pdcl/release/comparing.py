@@ -17,14 +17,14 @@ from pdcl.limits.limits import Limits, as_limits
 from pdcl.limits.tolerance import Fixed, Rise, describe
 from pdcl.logs.log import Log
 from pdcl.logs.reading import Form, Reader, read_log
-from pdcl.release.deciding import PASS, UNDECIDED, Judged, decide
-from pdcl.release.leaning import leaning
+from pdcl.release.deciding import PASS, UNDECIDED, decide
+from pdcl.release.leaning import about_row
 from pdcl.release.ledger import Ledger
 from pdcl.release.ledgers import others_of, tell
 from pdcl.release.looks import LedgerError, Sample
 from pdcl.release.noise import noise_floor
 from pdcl.release.outcome import Verdict
-from pdcl.release.output import number, title
+from pdcl.release.output import title
 from pdcl.release.pairing import APART, Compared
 from pdcl.release.plan_file import Plan, read_plan, remarks
 from pdcl.storage.cache import LEDGER, ledgers_directory
@@ -110,23 +110,8 @@ def judged(
     notes = case.notes(drop) + ([] if floor is None else [floor["text"]])
     notes += remarks(plan, case.stated, ledger.stated(sample, others))
     notes += [f"Ledger: {ledger.path}", *unread, *(f"{each} can't be written." for each in untold)]
-    help_ = {title(row): advice(row, look.looks) for row in decision.rows if row.verdict != PASS}
+    help_ = {title(row): about_row(row, look.looks) for row in decision.rows if row.verdict != PASS}
     return Verdict(decision, look, question, notes, help_, more={} if floor is None else {"noise": floor})
-
-
-def advice(row: Judged, looks: int) -> list[str]:
-    """What can be done about a row that doesn't pass."""
-    lines = [leaning(row)] if row.verdict == UNDECIDED else []
-    if row.loosest is not None and row.loosest > row.limit:
-        lines.append(f"the loosest limit that would pass: {number(row, row.loosest)}")
-    if row.verdict != UNDECIDED:
-        return lines
-    if row.needed is None:
-        return [*lines, "no number of further items would decide it: the estimate sits on the limit"]
-    lines.append(f"about {row.needed:,} further items would decide it, if they turn out like these {row.units:,}")
-    if looks > 1:
-        lines.append(f"where no more items exist: plan fewer looks at the next set (here {looks}), or a looser limit")
-    return lines
 
 
 def stated_of(limits: Any) -> tuple[Plan | None, Limits]:

@@ -21,6 +21,8 @@ CRITERIA = {
 }
 # What compares with another state on the same samples.
 PAIRED = ("drop", "since")
+# Stated from below, and judged as what is missed.
+FROM_BELOW = ("miss", "alarm")
 OPTIONS = {
     "error": "--max-error",
     "loss": "--max-loss",
@@ -57,12 +59,15 @@ class Criterion:
     def of(self, group: str) -> float:
         return dict(self.special).get(group, self.limit)
 
+    def _stated(self, limit: float) -> float:
+        """As the option has it: sensitivity instead of what is missed."""
+        return round(1 - limit, 12) if self.kind in FROM_BELOW else limit
+
     def as_words(self) -> list[str]:
         """As options of `pdcl gate`."""
-        limit = round(1 - self.limit, 12) if self.kind in ("miss", "alarm") else self.limit
-        words = [OPTIONS[self.kind], repr(limit)]
+        words = [OPTIONS[self.kind], repr(self._stated(self.limit))]
         for name, value in self.special:
-            words += ["--limit", f"{name}={value!r}"]
+            words += ["--limit", f"{name}={self._stated(value)!r}"]
         return words + (["--clip", repr(self.clip)] if self.clip is not None else [])
 
 
@@ -80,21 +85,18 @@ def criteria_of(
 
     A largest drop holds since each task was learned, and `against` another model where there is one.
     """
-    max_error, max_loss, max_drop, min_sensitivity, min_specificity, clip = (
-        None if value is None else amount_of(value, name)
-        for name, value in {
-            "max_error": max_error, "max_loss": max_loss, "max_drop": max_drop, "min_sensitivity": min_sensitivity,
-            "min_specificity": min_specificity, "clip": clip,
-        }.items()
-    )  # fmt: skip
-    given = {
-        "error": max_error,
-        "loss": max_loss,
-        "miss": None if min_sensitivity is None else round(1 - min_sensitivity, 12),
-        "alarm": None if min_specificity is None else round(1 - min_specificity, 12),
-        "drop": max_drop,
+    stated = {
+        "error": ("max_error", max_error), "loss": ("max_loss", max_loss), "miss": ("min_sensitivity", min_sensitivity),
+        "alarm": ("min_specificity", min_specificity), "drop": ("max_drop", max_drop),
+    }  # fmt: skip
+
+    def from_above(kind: str, value: float) -> float:
+        return round(1 - value, 12) if kind in FROM_BELOW else value
+
+    chosen = {
+        kind: from_above(kind, amount_of(value, name)) for kind, (name, value) in stated.items() if value is not None
     }
-    chosen = {kind: limit for kind, limit in given.items() if limit is not None}
+    clip = None if clip is None else amount_of(clip, "clip")
     if not chosen:
         raise UsageError("say what the limit is on: max_error, max_loss, min_sensitivity, min_specificity or max_drop")
     if against and "drop" not in chosen:
@@ -105,11 +107,14 @@ def criteria_of(
         raise UsageError("clip has no effect without max_loss")
     if clip is not None and clip <= 0:
         raise UsageError(f"clip={clip} must be positive: losses count up to it")
-    special = tuple(sorted(amounts_of(limits).items()))
+    only = next(iter(chosen))
+    special = tuple(
+        sorted((name, from_above(only, value)) for name, value in amounts_of(limits, stated[only][0]).items())
+    )
     kinds = [(kind, limit) for kind, limit in chosen.items() if kind != "drop"]
-    if max_drop is not None:
-        kinds += [("drop", max_drop)] if against else []
-        kinds += [("since", max_drop)]
+    if "drop" in chosen:
+        kinds += [("drop", chosen["drop"])] if against else []
+        kinds += [("since", chosen["drop"])]
     return tuple(Criterion(kind, limit, special, clip if kind == "loss" else None) for kind, limit in kinds)
 
 

@@ -87,7 +87,9 @@ def _reason(verdict: Verdict) -> str:
         # Whether the look was taken before a crash or after it is no part of the reason.
         first = replace(verdict, look=replace(verdict.look, repeated=False))
         return f"The gate says PASS, {first.confidence_text}."
-    named = [f"{r.group} {number(r, r.estimate)} of {number(r, r.limit)}" for r in verdict.rows if r.verdict != PASS]
+    open_ = [row for row in verdict.rows if row.verdict != PASS]
+    # Against the old model and since it was learned may be the same numbers.
+    named = list(dict.fromkeys(f"{r.group} {number(r, r.estimate)} of {number(r, r.limit)}" for r in open_))
     told = "; ".join([*named[:3], *Coverage.from_json(verdict.question).reasons[:3]])
     return f"The gate says {verdict.verdict}: {told}."
 
@@ -140,7 +142,7 @@ def decided(lineage: Lineage, name: str, data: str) -> Update | None:
     for entry in reversed(lineage.entries):
         record = entry["result"].get("update")
         if record is not None and record["data"] == data and record["name"] == name:
-            decision = {LEARNED: PROMOTED, REFUSED: REFUSED, ROLLED_BACK: ROLLED_BACK}[entry["how"]]
+            decision = {LEARNED: PROMOTED, REFUSED: REFUSED}.get(entry["how"], ROLLED_BACK)
             return Update(name, decision, record["why"], record, repeated=True)
     for entry in lineage.tasks:
         record = entry["result"].get("update") or {}

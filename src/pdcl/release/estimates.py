@@ -16,6 +16,7 @@ from pdcl.judging.bounds import Floats
 Column = npt.NDArray[Any]
 MOST = 10**9
 MOST_VALUES = 10**6
+BETTING = "betting (Waudby-Smith, Ramdas)"
 
 
 class Estimate(Protocol):
@@ -68,7 +69,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of independent values in [0, 1], times `scale`: clipped losses, or error rates of groups.
+    """The mean of independent values in [0, 1], times `scale`, plus `shift`: clipped losses, error rates of groups,
+    or with 2 and −1 changes in [−1, 1].
 
     beyond: how many losses reach the clip, which is `scale`. Where some do, nothing bounds the mean of the losses from
     above; "above the limit" still follows from the clipped ones. raw: their mean as they are.
@@ -76,10 +78,11 @@ class Mean:
 
     values: Floats
     scale: float = 1.0
-    method: str = "betting (Waudby-Smith, Ramdas)"
+    method: str = BETTING
     most: int = MOST_VALUES
     beyond: int = 0
     raw: float | None = None
+    shift: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -87,7 +90,7 @@ class Mean:
 
     @property
     def clipped(self) -> float:
-        return float(self.values.mean()) * self.scale
+        return float(self.values.mean()) * self.scale + self.shift
 
     @property
     def units(self) -> int:
@@ -99,16 +102,16 @@ class Mean:
         return self.values[np.random.default_rng(0).permutation(len(self.values))]
 
     def upper(self, level: float) -> float:
-        return math.inf if self.beyond else bounds.mean_upper(self.shuffled, level) * self.scale
+        return math.inf if self.beyond else bounds.mean_upper(self.shuffled, level) * self.scale + self.shift
 
     def lower(self, level: float) -> float:
-        return bounds.mean_lower(self.shuffled, level) * self.scale
+        return bounds.mean_lower(self.shuffled, level) * self.scale + self.shift
 
     def above(self, limit: float, level: float) -> float:
-        return 1.0 if self.beyond else float(bounds.mean_above(self.shuffled, limit / self.scale, level))
+        return 1.0 if self.beyond else float(bounds.mean_above(self.shuffled, (limit - self.shift) / self.scale, level))
 
     def below(self, limit: float, level: float) -> float:
-        return float(bounds.mean_below(self.shuffled, limit / self.scale, level))
+        return float(bounds.mean_below(self.shuffled, (limit - self.shift) / self.scale, level))
 
     def grown(self, units: int) -> Mean:
         """The same values, repeated up to this many."""
@@ -162,15 +165,24 @@ def estimate_of(values: Floats, clusters: Column | None, clip: float | None = No
     """
     if clip is not None:
         values = np.where(np.isfinite(values), values, clip)
-        unit, beyond = _each(np.minimum(values, clip) / clip, clusters), int((values >= clip).sum())
-        return Mean(unit, clip, beyond=beyond, raw=float(_each(values, clusters).mean()) if beyond else None)
-    unit = _each(values, clusters)
+        unit, beyond = each_once(np.minimum(values, clip) / clip, clusters), int((values >= clip).sum())
+        return Mean(unit, clip, beyond=beyond, raw=float(each_once(values, clusters).mean()) if beyond else None)
+    unit = each_once(values, clusters)
     if np.isin(unit, (0.0, 1.0)).all() and (clusters is None or len(unit) == len(values)):
         return Rate(int(unit.sum()), len(unit))
     return Mean(unit)
 
 
-def _each(values: Floats, clusters: Column | None) -> Floats:
+def once(mask: Column, alike: Column) -> Column:
+    """The first row of each kind among those of the mask; alike: a number per row, the same for copies."""
+    chosen = np.flatnonzero(mask)
+    _, first = np.unique(alike[chosen], return_index=True)
+    found = np.zeros(len(mask), dtype=bool)
+    found[chosen[first]] = True
+    return found
+
+
+def each_once(values: Floats, clusters: Column | None) -> Floats:
     """One value per cluster: the mean over its samples."""
     if clusters is None:
         return values

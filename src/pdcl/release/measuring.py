@@ -17,7 +17,7 @@ from pdcl.limits.limit import Limit
 from pdcl.release.changes import change_of
 from pdcl.release.criteria import PAIRED, Criterion
 from pdcl.release.deciding import Row
-from pdcl.release.estimates import Estimate, Mean, estimate_of
+from pdcl.release.estimates import Estimate, Mean, estimate_of, once
 from pdcl.streams.audits import Audit
 from pdcl.streams.hashes import sample_hashes
 from pdcl.streams.samples import Column
@@ -84,7 +84,7 @@ def rows(
         for name, whole in groups.items():
             mask = whole & stored_then(found) if criterion.kind == "since" else whole
             if mask.any():
-                mask = _once(mask, found.sample)
+                mask = mask if found.sample is None else once(mask, found.sample)
                 estimate = _estimate(found, criterion, name, labels, mask, clusters)
                 if not beyond and isinstance(estimate, Mean):
                     estimate = replace(estimate, beyond=0, raw=None)
@@ -97,17 +97,6 @@ def rows(
             "samples (learn(…, audit=) and pdcl update store them); say against which model"
         )
     return made
-
-
-def _once(mask: Column, sample: Column | None) -> Column:
-    """The first row of each sample among those of the mask."""
-    if sample is None:
-        return mask
-    chosen = np.flatnonzero(mask)
-    _, first = np.unique(sample[chosen], return_index=True)
-    found = np.zeros(len(mask), dtype=bool)
-    found[chosen[first]] = True
-    return found
 
 
 def stored_then(found: Outcomes) -> Column:

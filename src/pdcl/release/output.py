@@ -76,10 +76,21 @@ def show(verdict: Verdict, console: Console | None = None) -> None:
     console.print(Text(head, STYLES[verdict.verdict]))
     for line in rest:
         console.print(Text(line))
-    for group, levers in verdict.levers.items():
+    for group, levers in advised(verdict):
         console.print(Text(f"\n{printable(group)}:", "bold"))
         for lever in levers:
             console.print(Text(f"  {printable(lever)}"))
+
+
+def advised(verdict: Verdict) -> list[tuple[str, list[str]]]:
+    """Advice by group, each said once: a task may be judged twice with the same numbers."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for group, levers in verdict.levers.items():
+        found.setdefault((group.partition(",")[0], *levers), []).append(group)
+    return [
+        (" and ".join([names[0], *(n.rpartition(", ")[2] for n in names[1:])]), list(key[1:]))
+        for key, names in found.items()
+    ]
 
 
 def as_text(verdict: Verdict) -> str:
@@ -98,7 +109,7 @@ def as_markdown(verdict: Verdict) -> str:
         _, *rest = cells(row)
         lines.append(f"| {' | '.join([for_markdown(row.group), *rest])} |")
     lines += ["", *(f"- {for_markdown(line)}" for line in remarks(verdict))]
-    for group, levers in verdict.levers.items():
+    for group, levers in advised(verdict):
         lines += ["", f"**{for_markdown(group)}**", "", *(f"- {for_markdown(lever)}" for lever in levers)]
     return "\n".join(lines) + "\n"
 

@@ -18,7 +18,7 @@ from pdcl.logs.log import Item, Key, Log, digest
 from pdcl.printable import counted
 from pdcl.release.changes import change_of
 from pdcl.release.deciding import Row
-from pdcl.release.estimates import estimate_of
+from pdcl.release.estimates import estimate_of, once
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -90,21 +90,14 @@ class Compared:
             raise UsageError(f"no limit is on any {self.by} here: {', '.join(members)}")
 
     def _row(self, name: str, limit: Tolerance, mask: Mask, clusters: npt.NDArray[Any] | None) -> tuple[Row, Mask]:
-        mask = self._once(mask)
+        # The same question again is no further evidence.
+        mask = once(mask, self.asked)
         new, old = self.new[mask], self.old[mask]
         who = None if clusters is None else clusters[mask]
         rates = float(old.mean()), float(new.mean())
         if isinstance(limit, Rise):
             return Row("drop", name, limit.floor, change_of(new, old, who), int(mask.sum()), *rates), mask
         return Row("error", name, limit.of(0), estimate_of(new, who), int(mask.sum()), *rates), mask
-
-    def _once(self, mask: Mask) -> Mask:
-        """The first item of each prompt among those of the mask: the same question again is no further evidence."""
-        chosen = np.flatnonzero(mask)
-        _, first = np.unique(self.asked[chosen], return_index=True)
-        found = np.zeros(len(mask), dtype=bool)
-        found[chosen[first]] = True
-        return found
 
     @property
     def items(self) -> list[Item]:

@@ -9,7 +9,7 @@ from typing import Any
 from pdcl.errors import StateError, UsageError
 from pdcl.given import path_of
 from pdcl.lifelong.audit_place import beside, recorded_in
-from pdcl.lifelong.entry import REFUSED, ROLLED_BACK, Entry
+from pdcl.lifelong.entry import REFUSED, ROLLED_BACK, UNDONE, Entry
 from pdcl.lifelong.learner import Learner
 from pdcl.lifelong.save import new_state_id, save
 from pdcl.lifelong.warning import warn_people
@@ -94,10 +94,15 @@ def _undone(now: Learner, before: Learner, path: Path) -> list[dict[str, Any]]:
 
 
 def _join(now: Learner, before: Learner, undone: list[dict[str, Any]]) -> None:
-    """What stays known: the ids of all states, and updates that were refused since."""
+    """What stays known: the ids of all states, what is undone, and updates that were refused since."""
     since = now.lineage.entries[now.lineage.entries.index(undone[0]) :]
     before.lineage.states = list(now.lineage.states)
-    before.lineage.entries += [entry for entry in since if entry["how"] == REFUSED]
+    for entry in since:
+        if entry["how"] == REFUSED:
+            before.lineage.entries.append(entry)
+        elif any(entry is each for each in undone):
+            # Its audit samples leave the audit set.
+            before.lineage.entries.append({**entry, "how": UNDONE, "result": {**entry["result"], "audit": None}})
 
 
 def _record(learner: Learner, undone: list[dict[str, Any]]) -> None:

@@ -106,7 +106,7 @@ def update(
     """
     given = dict(zip(LIMITS, (max_drop, max_error, max_loss, min_sensitivity, min_specificity), strict=True))
     stated = {name: None if value is None else amount_of(value, name) for name, value in given.items()}
-    limits = amounts_of(limits) or None
+    limits = amounts_of(limits, next((name for name, value in given.items() if value is not None), None)) or None
     accepted = reason_of(accept_undecided, why)
     asked = {**stated, "limits": limits, "by": by, "confidence": confidence, "looks": looks}
     path = path_of(model, "model")

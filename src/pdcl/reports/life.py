@@ -9,7 +9,7 @@ from typing import Any
 
 from pdcl.errors import PdclError
 from pdcl.judging.promise import NEW, Promise
-from pdcl.lifelong.entry import REBASED, REFUSED, ROLLED_BACK, newest_promises, promises_of
+from pdcl.lifelong.entry import REBASED, REFUSED, ROLLED_BACK, UNDONE, decided, newest_promises, promises_of
 from pdcl.lifelong.save import KIND
 from pdcl.records import schema
 from pdcl.records.checkpoint import fitting
@@ -80,14 +80,8 @@ def _update(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _note(entry: dict[str, Any]) -> str:
     result = entry["result"]
-    if entry["how"] == ROLLED_BACK and "undone" in result:
-        return f"Rolled back: {result['why']}"
-    if "forgotten" in result:
-        return f"{result['forgotten']} stored samples removed"
-    if result.get("update"):
-        record = result["update"]
-        moved = f" Limits changed: {', '.join(record['changed'])}." if record.get("changed") else ""
-        return f"{record['why']}{moved}"
+    if said := decided(entry):
+        return said
     if entry["how"] == REBASED:
         old, new = (_written(result[key], result["unit"]) for key in ("old", "new"))
         return f"limit {result['limit']}: at most {old} before, {new} from now on"
@@ -130,7 +124,7 @@ def _tasks(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for update, entry in enumerate(entries):
         met: Counter[str] = Counter()
-        for row in () if entry["how"] in (ROLLED_BACK, REFUSED) else promises_of(entry) or ():
+        for row in () if entry["how"] in (ROLLED_BACK, REFUSED, UNDONE) else promises_of(entry) or ():
             key = (row.task, met[row.task])
             met[row.task] += 1
             about = found.setdefault(key, {"name": row.task, "unit": row.unit, "points": []})
