@@ -81,8 +81,8 @@ def made_by(*families: Sequence[Row]) -> str:
     versions = {row.path: read_config(row.path)["versions"] for row in rows}
     commits = Counter(each.get("commit", "") for each in versions.values())
     named = ", ".join(f"`{commit}` {count}" for commit, count in sorted(commits.items()) if commit)
-    before = f"; {commits['']} are older than the record of commits" if commits[""] else ""
-    text = f"Runs by commit: {named}{before}." if named else "No run names its commit: all are older than that."
+    nameless = f"; {commits['']} name none" if commits[""] else ""
+    text = f"Runs by commit: {named}{nameless}." if named else "No run names its commit."
     first = [row for row in rows if versions[row.path].get("pdcl") == "0.1.0" and row.options.get("rescore") is False]
     chosen = sum(row.options.get("level") == "sample" for row in first)
     moved = Counter(change for row in rows for change in _changed_since(row))
