@@ -1,4 +1,4 @@
-"""Is what `pdcl update --plan` says beforehand what happens? Monthly updates with 750 new audit rows each, twelve looks.
+"""Is what `pdcl update --plan` says beforehand what happens? Monthly updates, 750 audit rows each, twelve looks.
 
     python benchmarks/evidence/gate_by_month.py --out runs/gate-by-month           some minutes; resumable
     python benchmarks/evidence/gate_by_month.py --out runs/gate-by-month --table   the table of docs/results/gate.md
