@@ -8,12 +8,12 @@ UNTESTED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "Assumption 1, Proposition 1: ε = m_k + Mδ can be met",
         "M and δ, the distance between sets of optimal networks, can't be measured; that a run misses ε doesn't show "
         "that no network meets it. Slacks under the paper's ε are under *Duals and slacks*; checked on convex problems",
-        ("tests/core/test_proposition_1.py",),
+        ("tests/learning/core/test_proposition_1.py",),
     ),
     (
         "Lemma 1: duals of the convex problem are prices",
         "the networks' problem isn't convex; checked on convex ones against an exact solver",
-        ("tests/core/test_convex_oracle.py", "tests/verdict/test_convex_prices.py"),
+        ("tests/learning/core/test_convex_oracle.py", "tests/release/test_convex_prices.py"),
     ),
     (
         "Lemmas 2 and 3, Proposition 2: how far duals are from those of the convex problem; Fig. 1 and ν",
@@ -24,7 +24,7 @@ UNTESTED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Corollary 1: duals of samples are prices",
         "a sample's price is far below the noise between two solutions; checked on convex problems",
-        ("tests/core/test_convex_oracle.py",),
+        ("tests/learning/core/test_convex_oracle.py",),
     ),
     (
         "Samples with λ = 0 are uninformative",
