@@ -77,13 +77,13 @@ def test_the_same_question_is_one_look_and_a_further_one_is_refused(logs, tmp_pa
     again = pdcl.compare(*paths, "+3pt")
     assert (again.look.number, again.look.repeated) == (1, True)
     assert again.rows == first.rows
-    with pytest.raises(LedgerError, match="planned looks"):
+    with pytest.raises(LedgerError, match="planned look"):
         pdcl.compare(*paths, "+4pt")
     # A copy elsewhere is the same data: the user's ledger knows.
     copies = [
         write_rows(tmp_path / "copy" / p.name, [json.loads(x) for x in p.read_text().splitlines()]) for p in paths
     ]
-    with pytest.raises(LedgerError, match="planned looks"):
+    with pytest.raises(LedgerError, match="planned look"):
         pdcl.compare(*copies, "+4pt")
 
 
