@@ -1,4 +1,4 @@
-"""Rivals of moving duals, on the same statistics: offsets alone, duals that are frozen, weights by hand."""
+"""Rivals of moving duals, on the same statistics: weights alone, duals that are frozen, weights by hand."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pdcl.algorithm.closed_form import weighted
 from pdcl.algorithm.guard_search import Guards, Search, Weights, margins
 from pdcl.methods.exact import Exact
 from pdcl.methods.exact_limits import known_past, stated_limits
-from pdcl.methods.exact_solving import Solved, Stated
+from pdcl.methods.exact_solving import Solved, Stated, solved
 from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss
 
 BY_HAND = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
-@pdcl.register("exact-offsets", summary="exact without weights: offsets of scores alone", family="features")
+@pdcl.register("exact-weights", summary="exact without offsets: weights of sets alone", family="features")
 @dataclass(eq=False)
-class OffsetsAlone(Exact):
-    """Every past task is part of the common statistics, so that its limit has no weight."""
+class WeightsAlone(Exact):
+    """No class is a task's own, so that weights are all that a limit can move."""
 
-    def end(self, task: Any) -> None:
-        super().end(task)
-        for each in list(self.sets.own):
-            self.sets.merge(each)
+    def use(self, found: Solved) -> None:
+        past = known_past(self)
+        past = replace(past, owners=torch.full_like(past.owners, -1))
+        super().use(solved(past, stated_limits(self, len(self.tolerances.names) - 1)))
 
 
 @dataclass
@@ -82,7 +82,8 @@ class FrozenDuals(Exact):
             W, held = best.W, held + best.offsets
             for each, dual in zip(fresh, best.duals or [0.0] * len(fresh), strict=True):
                 self.held_duals[each.number] = dual
-                self.held_offsets[each.number] = float(best.offsets[past.owners == each.number].max())
+                mine = best.offsets[past.owners == each.number]
+                self.held_offsets[each.number] = float(mine.max()) if len(mine) else 0.0
         W = W.clone()
         W[-1] += held
         return replace(found, W=W)

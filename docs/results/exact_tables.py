@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -13,7 +14,7 @@ from scipy.stats import t as student
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent.parent / "benchmarks/evidence"))
-from exact_streams import SETTINGS  # noqa: E402
+from exact_streams import DOMAINS, SETTINGS  # noqa: E402
 
 Row = dict[str, Any]
 REPLAY = ("er", "er-ace", "derpp", "icarl", "even")
@@ -152,15 +153,18 @@ def by_hand(row: Row, weight: float | None) -> float:
     return excess(row, min(tried, key=lambda each: each["on_guards"])["errors"], row["then"])
 
 
-def cases(kind: str, stream: str | None = None) -> list[Row]:
-    """One row a case that all variants have: what each exceeds, and what exact costs in mean error."""
+def cases(kind: str, streams: Callable[[str], bool] = lambda stream: True) -> list[Row]:
+    """One row a case: what each exceeds, and what it costs in mean error. Offsets alone are what exact is where classes
+    are a task's own; where they are shared there are none, and that is equal weights. Weights alone: the other way."""
     found = []
     for row in LIMITS:
-        if kind_of(row) != kind or row["method"] != "exact" or (stream and row["stream"] != stream):
+        if kind_of(row) != kind or row["method"] != "exact" or not streams(row["stream"]):
             continue
+        equal, shared = equal_of(row), row["stream"] in DOMAINS
         same = {r["method"]: r for r in LIMITS if all(r[k] == row[k] for k in ("stream", "scenario", "seed"))}
-        equal = equal_of(row)
-        case = {"stream": row["stream"], "equal": excess(row, equal["errors"], equal["then"])}
+        same |= {"equal": equal, "exact-offsets": equal if shared else row}
+        same |= {"exact-weights": row} if shared else {}
+        case = {"stream": row["stream"]}
         for name, each in same.items():
             case[name] = excess(row, each["errors"], each["then"])
             case[f"{name} cost"] = 100 * (mean(each["errors"]) - mean(equal["errors"]))
@@ -177,33 +181,56 @@ def limits_table() -> str:
         "equal weights",
         "exact",
         "offsets alone",
+        "weights alone",
         "frozen duals",
         "by hand, λ = 1",
-        "by hand, best of nine",
-        "cost of exact in mean error",
+        "best of nine",
+        "cost of exact",
+        "of weights alone",
     ]
+    names = ("equal", "exact", "exact-offsets", "exact-weights", "exact-frozen", "hand", "hand nine", "exact cost",
+             "exact-weights cost")  # fmt: skip
     rows = []
     for kind in KINDS:
-        for stream in (None, *sorted({case["stream"] for case in cases(kind)})):
-            some = cases(kind, stream)
-            if not some:
-                continue
-            names = ("equal", "exact", "exact-offsets", "exact-frozen", "hand", "hand nine")
-            cells = [f"{mean(v):.2f}" if (v := [case[n] for case in some if n in case]) else "–" for n in names]
-            title = f"**{kind}, all streams**" if stream is None else f"{kind}, {stream}"
-            rows.append([title, str(len(some)), *cells, f"{mean(case['exact cost'] for case in some):+.2f}"])
+        some = cases(kind)
+        groups = {f"**{kind}, all streams**": some} if some else {}
+        groups |= {f"{kind}, {name}": [c for c in some if c["stream"] == name] for name in in_order(some)}
+        for title, group in groups.items():
+            values = [[case[n] for case in group if n in case] for n in names]
+            signed = [f"{mean(v):+.2f}" if v else "–" for v in values[-2:]]
+            rows.append([title, str(len(group)), *(f"{mean(v):.2f}" if v else "–" for v in values[:-2]), *signed])
     return table(heads, rows)
 
 
-def pooled(rival: str, kinds: tuple[str, ...] = KINDS) -> list[float]:
+def in_order(some: list[Row]) -> list[str]:
+    """Streams, those of domains last."""
+    return sorted({case["stream"] for case in some}, key=lambda name: (name in DOMAINS, name))
+
+
+def pooled(rival: str, streams: Callable[[str], bool] = lambda stream: True) -> list[float]:
     """Excess of a rival less that of exact, a mean for each stream and kind of limits: those are the units."""
     found = []
-    for kind in kinds:
-        for stream in sorted({case["stream"] for case in cases(kind)}):
-            some = [case for case in cases(kind, stream) if rival in case and "exact" in case]
-            if some:
-                found.append(mean(case[rival] - case["exact"] for case in some))
+    for kind in KINDS:
+        some = [case for case in cases(kind, streams) if rival in case]
+        for stream in in_order(some):
+            found.append(mean(case[rival] - case["exact"] for case in some if case["stream"] == stream))
     return found
+
+
+def pooled_table() -> str:
+    names = {"equal": "equal weights", "exact-frozen": "frozen duals", "exact-offsets": "offsets alone",
+             "exact-weights": "weights alone", "hand nine": "best of nine by hand"}  # fmt: skip
+    groups: dict[str, Callable[[str], bool]] = {
+        "all streams": lambda stream: True,
+        "classes of their own": lambda stream: stream not in DOMAINS,
+        "domains": lambda stream: stream in DOMAINS,
+    }
+    rows = [
+        [label, *(f"{interval(values)}, {len(values)} units" if any(values := pooled(name, streams)) else "the same"
+                  for streams in groups.values())]
+        for name, label in names.items()
+    ]  # fmt: skip
+    return table(["rival", *groups], rows)
 
 
 def curves_table() -> str:

@@ -45,7 +45,7 @@ def test_draws_by_dual_weigh_all_the_same():
         slots, weights = rule("estimator", "dual").draw(pool, 8, torch.Generator().manual_seed(0))
         assert len(slots) == 8
         assert weights.tolist() == pytest.approx([11 / 8] * 8)
-    assert overlapping().total == 11.0
+    assert overlapping().ends.total == 11.0
     assert not overlapping().singles
     assert pool.singles
 
@@ -53,7 +53,7 @@ def test_draws_by_dual_weigh_all_the_same():
 def test_nothing_stored_is_no_mass():
     empty = torch.zeros(0, dtype=torch.long)
     pool = Pool(torch.zeros(0), empty, empty, empty)
-    assert pool.total == 0.0
+    assert pool.ends.total == 0.0
     assert len(rule("estimator", "whole").draw(pool, 3, torch.Generator())[0]) == 0
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pdcl.algorithm.draws import draw_weightless, invert
+from pdcl.algorithm.draws import Ends, draw_weightless
 from pdcl.duality import cumulate, draw_by_dual, draw_samples_by_dual
 
 DUALS = torch.tensor([0.0, 2.0, 0.5, 3.0, 1.0, 0.1])
@@ -92,19 +92,19 @@ def test_without_duals_or_samples_there_is_nothing_to_replay(draw):
 def test_at_both_edges_of_u_only_items_with_mass_are_chosen():
     edges = torch.tensor([0.0, math.nextafter(1.0, 0.0), 1.0], dtype=torch.float64)
     for masses in ([0, 0, 3, 0, 1, 0, 0], [0, 5e-324, 0], [1e300, 0, 1e-300, 0], [0.1] * 10 + [0]):
-        chosen = invert(cumulate(torch.tensor(masses, dtype=torch.float64)), edges)
+        chosen = Ends(cumulate(torch.tensor(masses, dtype=torch.float64))).invert(edges.numpy())
         assert all(masses[i] > 0 for i in chosen.tolist())
 
 
 def test_a_boundary_between_items_belongs_to_the_next_one_with_mass():
     cumulative = cumulate(torch.tensor([1.0, 0.0, 1.0]))
-    assert invert(cumulative, torch.tensor([0.49, 0.5, 0.51], dtype=torch.float64)).tolist() == [0, 2, 2]
+    assert Ends(cumulative).invert(torch.tensor([0.49, 0.5, 0.51], dtype=torch.float64).numpy()).tolist() == [0, 2, 2]
 
 
 def test_a_tiny_dual_behind_a_large_one_is_not_lost():
     cumulative = cumulate(torch.tensor([1.0, 1e-9]))
     assert cumulative.dtype == torch.float64
-    assert invert(cumulative, torch.tensor([1 - 1e-10], dtype=torch.float64)).tolist() == [1]
+    assert Ends(cumulative).invert(torch.tensor([1 - 1e-10], dtype=torch.float64).numpy()).tolist() == [1]
 
 
 def test_the_same_seed_draws_the_same():

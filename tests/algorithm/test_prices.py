@@ -1,4 +1,4 @@
-"""Prices: Theorem 1 as arithmetic. That duals are such prices is tested on solved problems, in tests/core."""
+"""Prices: Theorem 1 as arithmetic. That duals are such prices is tested on solved problems, in tests/learning/core."""
 
 import pytest
 import torch

@@ -14,6 +14,8 @@ import torch
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
+from pdcl.methods.exact_instead import exact_instead
+from pdcl.streams.task import Spec
 
 Drawn = Callable[..., tuple[Any, Any]]
 pytestmark = pytest.mark.filterwarnings("ignore::pdcl.LearningWarning", "ignore::pdcl.LimitBroken")
@@ -163,3 +165,33 @@ def test_the_new_task_has_a_limit_of_its_own(drawn: Drawn) -> None:
     learner.learn(*drawn([0, 1, 2, 3], 1000, 0), name="first")
     with pytest.warns(pdcl.LearningWarning, match="the new task is out of reach"):
         learner.learn(*drawn([4, 5], 1000, 1), name="second")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "backbone", "network", "said"),
+    [
+        ((12,), None, "auto", "12 numbers: `exact` may keep such limits"),
+        ((12,), torch.nn.Linear(12, 8), "auto", "backbone is frozen"),
+        ((12,), None, torch.nn.Linear(12, 4), "`exact` can't keep limits of a network that is trained"),
+        ((1, 16, 16), None, "auto", "small images: `exact` may keep such limits"),
+        ((200, 200, 3), None, "auto", None),
+    ],
+)
+def test_whether_exact_would_serve_better(inputs: Any, backbone: Any, network: Any, said: str | None) -> None:
+    found = exact_instead(Spec(inputs, torch.float32, 2), backbone, network)
+    assert found is None if said is None else said in str(found)
+    assert exact_instead(Spec(inputs, torch.int64, 2, "tokens"), backbone, network) is None
+
+
+def test_pdcl_says_so_when_a_limit_is_broken_and_only_then() -> None:
+    """Labels that mean the opposite later break the limit of the first task, and go on to break it."""
+    random, learner = np.random.default_rng(0), pdcl.PDCL("mlp:8", memory=2000, tolerance="1%")
+    told = []
+    for name, flipped in (("a", 0), ("b", 1), ("c", 1)):
+        x = random.normal(size=(3000, 2)).astype(np.float32)
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            learner.learn(x, ((x[:, 0] > 0) ^ bool(flipped)).astype(np.int64), name=name, epochs=1)
+        told.append(sum("`exact` may keep" in str(each.message) for each in heard))
+        assert bool(learner.promises.broken) == bool(flipped)
+    assert told == [0, 1, 0]

@@ -1,17 +1,15 @@
-"""What a solved head is made of, each part against a plain account of it: words, sums, margins, the search's slope."""
+"""What a solved head is made of, each part against a plain account of it: words, sums, margins."""
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from pdcl.algorithm.closed_form import Quadratic
-from pdcl.algorithm.guard_search import UNSEEN, Guards, Search, Smooth, Weights, margins
+from pdcl.algorithm.guard_search import UNSEEN, Guards, margins
 from pdcl.errors import UsageError
 from pdcl.features.ngrams import FIRST, SECOND, NGrams
 from pdcl.features.vectors import column_spreads
@@ -133,32 +131,3 @@ def test_a_limit_is_steered_to_half_a_standard_error_below_it(limit: float) -> N
     assert absolute.tolist() == pytest.approx([max(0.0, limit - 0.5 * math.sqrt(rate * (1 - rate) / 16))])
     paired = margins(torch.tensor([limit]), guards, wrong, torch.zeros(1, 20, dtype=DOUBLE))
     assert paired.tolist() == pytest.approx([max(0.0, limit - 0.5 * math.sqrt(0.25 * 0.75 / 16))])
-
-
-@pytest.fixture
-def search() -> Search:
-    """Three classes in two tasks; guards that no head gets right."""
-    random = torch.Generator().manual_seed(1)
-    features = torch.cat([torch.randn(60, 3, generator=random, dtype=DOUBLE), torch.ones(60, 1, dtype=DOUBLE)], 1)
-    targets = torch.randint(3, (60,), generator=random)
-    tasks = (torch.arange(60) >= 30).long()
-
-    def loss(rows: Any) -> Quadratic:
-        x, y = features[rows], torch.nn.functional.one_hot(targets[rows], 3).double()
-        return Quadratic(x.T @ x / len(x), x.T @ y / len(x), 1.0)
-
-    parts = [loss(slice(0, 30)), loss(slice(30, 60))]
-    # ρ = 0: with it, the ridge would move with the duals, which the slope leaves out.
-    weights = Weights(loss(slice(0, 60)), parts, 0.0, "ridge", torch.ones(3))
-    guards = Guards(features, targets, tasks, torch.stack([tasks == 0, tasks == 1]))
-    return Search(weights, guards, torch.tensor([0.1, 0.2], dtype=DOUBLE), torch.zeros(3).long())
-
-
-def test_the_slope_of_the_search_is_that_of_finite_differences(search: Search) -> None:
-    smooth, at, step = Smooth(search), np.array([0.4, 0.9]), 1e-5
-    _, slope = smooth(at)
-    for k in range(2):
-        move = step * np.eye(2)[k]
-        smooth.solves = 0
-        up, down = smooth(at + move)[0], smooth(at - move)[0]
-        assert slope[k] == pytest.approx((up - down) / (2 * step), rel=1e-4)

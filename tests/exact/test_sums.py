@@ -142,6 +142,7 @@ def test_what_can_t_be_added_or_taken_out_is_refused_and_nothing_changes(phi: An
     _refused(learner, lambda: learner.merge(labels), "label 'a")
     _refused(learner, lambda: learner.merge(single), "made alike")
     _refused(learner, lambda: learner.merge("model"), "not str")
+    _refused(learner, lambda: learner.merge(learner), "count twice")
     _refused(learner, lambda: learner.forget(x[500:510], y[500:510]), "row 0 .*never learned")
     _refused(learner, lambda: learner.forget(x[:1], [77]), "77")
     _refused(single, lambda: single.forget(x[:1], y[:1]), "erasable=True")

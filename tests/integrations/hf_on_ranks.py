@@ -79,8 +79,9 @@ def made(name: str, place: Path) -> Any:
         model = peft.get_peft_model(model, peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"])).double()
     data = sequences(40, 2, 1, masked=True)
     return ConstrainedTrainer(
-        model=model, args=args, train_dataset=data, capabilities=LIMITS, constraints={**DUAL, **options}, **own
-    )
+        model=model, args=args, train_dataset=data, capabilities=LIMITS, constraints={**DUAL, **options},
+        **{"replay": BATCH, **own},
+    )  # fmt: skip
 
 
 def sft(place: Path) -> Any:
@@ -95,6 +96,7 @@ def sft(place: Path) -> Any:
     return ConstrainedSFTTrainer(
         model=llama().double(), args=args, train_dataset=texts(40, 2), processing_class=tokenizer(),
         capabilities={"alphabet": (texts(60, 1), "0.7x"), "other": (texts(40, 3), "0.5x")}, constraints=DUAL,
+        replay=BATCH,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ pytest.importorskip("accelerate")
 pytest.importorskip("peft")
 pytest.importorskip("trl")
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "training")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "learning")]
 
 from hf_models import sequences  # noqa: E402
 from ranks_started import free_port  # noqa: E402

@@ -67,6 +67,8 @@ def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatc
 def test_the_examples_of_the_document_run(tmp_path, capsys):
     import transformers
 
+    from pdcl.integrations.hf_capabilities import read_capabilities
+
     pytest.importorskip("trl")
     small_model(tmp_path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
@@ -74,7 +76,7 @@ def test_the_examples_of_the_document_run(tmp_path, capsys):
     texts = [{**row, "labels": row["input_ids"]} for row in rows]
     space = {
         "model": transformers.AutoModelForCausalLM.from_pretrained(tmp_path), "questions": texts, "code": texts,
-        "prose": texts, "collator": transformers.DataCollatorForSeq2Seq(tokenizer, padding=True),
+        "prose": texts, "starts": ["A card."], "collator": transformers.DataCollatorForSeq2Seq(tokenizer, padding=True),
         "training_arguments": transformers.TrainingArguments(
             output_dir=str(tmp_path / "out"), max_steps=2, use_cpu=True, report_to=[], disable_tqdm=True,
         ),
@@ -83,6 +85,7 @@ def test_the_examples_of_the_document_run(tmp_path, capsys):
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
         exec(block, space)
     assert "1.05x" in capsys.readouterr().out
+    assert len(read_capabilities(space["capabilities"])[0]) == 2000
     assert issubclass(space["ConstrainedSFTTrainer"], space["ConstrainedTrainer"].__mro__[1])
 
 

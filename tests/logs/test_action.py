@@ -60,3 +60,19 @@ def test_every_field_that_the_page_for_auditors_names_is_in_the_evidence(tmp_pat
     assert "plan_sha256" in fields["protocol"]
     for file in re.findall(r"`([a-z.]+\.(?:json|jsonl|npz))`", page):
         assert (tmp_path / "evidence" / file).exists(), file
+
+
+def test_a_name_in_a_log_is_no_command_to_the_runner(tmp_path):
+    rows = [{"id": k, "task": "::error::owned", "score": 1} for k in range(600)]
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps(row | {"of": name}) for row in rows))
+    given = {"BEFORE": "old.jsonl", "AFTER": "new.jsonl", "LIMITS": "*:+5pt", "OPTIONS": "", "EVIDENCE": "evidence"}
+    places = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    call = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step()]
+    environment = os.environ | given | places | {"PATH": path}
+    done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    told = done.stdout.splitlines()
+    at = [number for number, line in enumerate(told) if line.startswith("::")]
+    assert (told[at[0]].partition("s::")[0], told[at[-1]][2:-2]) == ("::stop-command", told[at[0]].rpartition("::")[2])
+    assert len(at) > 2, "the name stands at the beginning of a line, between the two"

@@ -1,15 +1,21 @@
 """Two logs against limits: the verdict is that of the exact paired bounds, and what is odd about the logs is named."""
 
+import hashlib
 import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from log_rows import asked, flipped, write_rows
 
 import pdcl
 from pdcl.errors import UsageError
 from pdcl.judging.paired import change_above, change_upper
+from pdcl.release.changes import change_of
+from pdcl.release.deciding import Row, decide
+from pdcl.release.evidence import verify
+from pdcl.release.folder import BadEvidence
 from pdcl.release.looks import LedgerError
 
 
@@ -71,13 +77,13 @@ def test_the_same_question_is_one_look_and_a_further_one_is_refused(logs, tmp_pa
     again = pdcl.compare(*paths, "+3pt")
     assert (again.look.number, again.look.repeated) == (1, True)
     assert again.rows == first.rows
-    with pytest.raises(LedgerError, match="planned looks"):
+    with pytest.raises(LedgerError, match="planned look"):
         pdcl.compare(*paths, "+4pt")
     # A copy elsewhere is the same data: the user's ledger knows.
     copies = [
         write_rows(tmp_path / "copy" / p.name, [json.loads(x) for x in p.read_text().splitlines()]) for p in paths
     ]
-    with pytest.raises(LedgerError, match="planned looks"):
+    with pytest.raises(LedgerError, match="planned look"):
         pdcl.compare(*copies, "+4pt")
 
 
@@ -92,9 +98,6 @@ def test_an_undecided_row_leans_and_says_what_would_decide(logs):
 
 
 def test_evidence_repeats_the_verdict_and_shows_a_change(logs, tmp_path):
-    from pdcl.release.evidence import verify
-    from pdcl.release.folder import BadEvidence
-
     rows = asked(500)
     verdict = pdcl.compare(*logs(rows, flipped(rows, 60)), "+3pt", evidence=tmp_path / "evidence")
     assert verify(tmp_path / "evidence")["verdict"] == verdict.verdict == "FAIL"
@@ -103,6 +106,33 @@ def test_evidence_repeats_the_verdict_and_shows_a_change(logs, tmp_path):
     held.write_text(held.read_text().replace("FAIL", "PASS"))
     with pytest.raises(BadEvidence, match="was changed"):
         verify(tmp_path / "evidence")
+
+
+@pytest.mark.parametrize("forged", ["limit", "level", "items"])
+def test_evidence_that_was_rewritten_with_its_manifest_is_refused(logs, tmp_path, forged):
+    rows, place, other = asked(500), tmp_path / "evidence", tmp_path / "other"
+    assert pdcl.compare(*logs(rows, flipped(rows, 20)), "+3pt", looks=2, evidence=place).verdict == "UNDECIDED"
+    looser = "+20pt" if forged == "limit" else "+3pt"
+    kept = rows if forged != "items" else rows[100:]
+    assert forged == "level" or pdcl.compare(*logs(kept, kept), looser, evidence=other).verdict == "PASS"
+    verdict = json.loads((place / "verdict.json").read_text())
+    if forged == "level":
+        with np.load(place / "outcomes.npz") as held:
+            row = Row("drop", "math", 0.03, change_of(held["new"], held["old"], None), 500)
+        lax = decide([row], 0.9)
+        verdict |= {"rows": [each.as_json() for each in lax.rows], "verdict": lax.verdict}
+        verdict["look"]["level"] = 0.9
+    else:
+        passed = json.loads((other / "verdict.json").read_text())
+        verdict |= {"rows": passed["rows"], "verdict": "PASS"}
+        (place / "outcomes.npz").write_bytes((other / "outcomes.npz").read_bytes())
+    (place / "verdict.json").write_text(json.dumps(verdict))
+    names = json.loads((place / "manifest.json").read_text())
+    hashes = {name: hashlib.sha256((place / name).read_bytes()).hexdigest() for name in names}
+    (place / "manifest.json").write_text(json.dumps(hashes))
+    reason = {"limit": "not by its stated limit", "level": "errs with 0.025", "items": "items of outcomes.npz"}[forged]
+    with pytest.raises(BadEvidence, match=reason):
+        verify(place)
 
 
 @pytest.mark.parametrize("limits", ["0.05", "1.1x", "maths:+2pt", "new:5%", "+2%", "", "level=hard:+2pt"])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import pdcl
+from pdcl.errors import UsageError
 from pdcl.logs.log import LogError
 from pdcl.logs.reading import Form, read_log
 
@@ -66,3 +67,27 @@ def test_damage_is_named_in_one_line(tmp_path, line):
     assert "\n" not in text
     assert "\x1b" not in text
     assert len(text) < 500
+
+
+def test_fields_of_a_document_divide_items(tmp_path):
+    before, after = FILES / "lm_eval_before", FILES / "lm_eval_after"
+    verdict = pdcl.compare(before, after, "*:+90pt, answer=8:+90pt", ledger=tmp_path / "ledger.jsonl")
+    assert {row.group: row.samples for row in verdict.rows} == {"sums": 60, "answer=8": 1}
+
+
+def test_where_only_the_template_changed_documents_tell_items_apart(tmp_path):
+    """A chat template of the new model's own changes every prompt, and no document."""
+    after = tmp_path / "samples_sums.jsonl"
+    lines = [json.loads(line) for line in WHOLE]
+    after.write_text("\n".join(json.dumps({**line, "prompt_hash": f"other {k}"}) for k, line in enumerate(lines)))
+    asked = FILES / "lm_eval_before", after, "sums:+20pt"
+    with pytest.raises(UsageError, match=r"60 items with another prompt .*--columns prompt=doc_hash"):
+        pdcl.compare(*asked, ledger=tmp_path / "ledger.jsonl")
+    verdict = pdcl.compare(*asked, columns={"prompt": "doc_hash"}, ledger=tmp_path / "ledger.jsonl")
+    assert (verdict.verdict, verdict.rows[0].units) == ("PASS", 60)
+    for columns, words in (
+        ({"prompt": "hash"}, "no 'hash' to tell"),
+        ({"id": "doc_id"}, "no effect on logs of lm-eval"),
+    ):
+        with pytest.raises(LogError, match=words):
+            pdcl.compare(*asked, columns=columns, ledger=tmp_path / "ledger.jsonl")

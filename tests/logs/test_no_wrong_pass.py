@@ -200,7 +200,7 @@ def test_items_that_another_look_saw_count_under_any_name(logs, tmp_path):
     renamed = [{**row, "task": "sums", "id": f"x{row['id']}"} for row in ROWS]
     one = write_rows(tmp_path / "elsewhere/one.jsonl", renamed)
     two = write_rows(tmp_path / "elsewhere/two.jsonl", flipped(renamed, 60))
-    with pytest.raises(LedgerError, match="all 1 planned looks at this audit set are taken"):
+    with pytest.raises(LedgerError, match="the one planned look at this audit set is taken"):
         pdcl.compare(one, two, "+4pt")
     bare = [{k: v for k, v in row.items() if k != "prompt"} for row in ROWS]
     one, two = write_rows(tmp_path / "bare/one.jsonl", bare), write_rows(tmp_path / "bare/two.jsonl", flipped(bare, 9))

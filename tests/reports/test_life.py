@@ -85,6 +85,22 @@ def _event() -> dict[str, Any]:
     return {"event": "promises_judged", "task": 1, "time": 1.0, "promises": Promises((row,)).as_json()}
 
 
+def test_on_a_phone_verdicts_stand_in_sight_and_no_word_is_cut(model: Any, tmp_path: Path, look: Any) -> None:
+    """The last cell of a row is a sentence: as wide as the screen. Words of a row hold together: one line a word."""
+    page = write_report([model[0]], tmp_path / "life.html")
+    with look(width=390) as seen:
+        seen.page.goto(page.as_uri())
+        seen.page.wait_for_selector("html[data-ready]")
+        for kind in (".promises", ".sentences"):
+            cell = seen.page.locator(f"{kind} tbody tr:first-child td:last-child").bounding_box()
+            assert cell["x"] + cell["width"] <= 390, kind
+            assert cell["width"] > 200, kind
+        heights = seen.page.evaluate(
+            "[...document.querySelectorAll('.sentences tbody tr > :not(:last-child)')].map(e => e.offsetHeight)"
+        )
+        assert max(heights) < 40
+
+
 def test_a_run_shows_its_newest_table() -> None:
     story = Story()
     story.hear(_event())

@@ -745,6 +745,24 @@ def test_a_reading_is_held_against_the_printed_form_and_against_er(study, tmp_pa
     assert "Not run: duals and Adam's state go on from task to task (mnist); κ = 1 (mnist)" in told
 
 
+def test_runs_whose_rules_have_changed_since_are_named(tmp_path, fake_run) -> None:
+    from pdcl.lab.paper.front import made_by
+
+    def record(method: str, lr: float, **config: Any) -> None:
+        fake_run.config = {**fake_run.config, "options": {"lr": {"value": lr, "source": "preset paper"}}}
+        versions = {"pdcl": "0.2.0", "commit": "0123456789ab"}
+        full = {"stream": "mnist", "preset": "paper", "memory": 500, "versions": versions, **config}
+        fake_run(tmp_path, method=method, **full)
+
+    record("er", 0.01)
+    record("from-a-plug-in", 0.02)
+    assert made_by(scan(tmp_path)).endswith("Runs by commit: `0123456789ab` 2.")
+    record("gss", 0.03)
+    record("pdcl-s", 0.01, options={"level": "sample", "rescore": False}, versions={"pdcl": "0.1.0"})
+    told = made_by(scan(tmp_path))
+    assert "changed**: 1 of gss with lr = 0.03, now 0.01; 1 of pdcl-s by version 0.1.0" in told
+
+
 def test_every_reading_is_a_part_of_the_study_with_these_methods_and_options() -> None:
     from pdcl.lab.paper.readings import READINGS
 

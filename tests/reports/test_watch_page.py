@@ -14,7 +14,7 @@ from pathlib import Path
 import pdcl
 from pdcl.records import Record
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "learning"))
 from ranks_started import free_port
 
 HOSTILE = "<img src=x onerror=window.broken=1>"

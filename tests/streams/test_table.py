@@ -104,6 +104,19 @@ def test_the_gate_reads_raw_rows_of_every_task(place: Path, tmp_path: Path) -> N
     assert "2026-12" in str(verdict)
 
 
+def test_rows_of_a_file_are_forgotten(place: Path, tmp_path: Path) -> None:
+    """The newest three rows that an exact model holds: by their raw values, after saving."""
+    learner = pdcl.learner("exact", tolerance="+5pt", seed=0, erasable=True)
+    for task in pdcl.table(place / "faults.csv", label="kind", task="month", drop=["serial"]):
+        learner.learn(task)
+    learner.save(tmp_path / "model")
+    write(tmp_path / "theirs.csv", rows_of("2026-12", 600, 2)[-3:])
+    made = pdcl.forget(tmp_path / "model", samples=tmp_path / "theirs.csv")
+    assert sum(made.removed.values()) >= 3
+    with pytest.raises(BadData, match="none of the columns"):
+        pdcl.forget(tmp_path / "model", samples=[{"wind": 3}])
+
+
 def test_exact_learns_and_reads_the_same_rows(place: Path, tmp_path: Path) -> None:
     learner = pdcl.learner("exact", tolerance="+5pt", seed=0)
     for task in pdcl.table(place / "faults.csv", label="kind", task="month", drop=["serial"]):

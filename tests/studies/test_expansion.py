@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
 from pdcl.lab.studies import Study, load, shipped
-from pdcl.lab.studies.choosing import chosen_by
+from pdcl.lab.studies.expansion import chosen_by
 from pdcl.lab.studies.parsing import parse
 
 HEAD = {"name": "s", "streams": ["digits"], "methods": ["er", "pdcl"], "memory": [50], "seeds": 1}

@@ -107,6 +107,7 @@ class Algorithm1:
         sets = self.constraints.sets
         masses = (self.constraints.base + self.duals.values) / sets.divisors
         self.norm = float(masses.sum())
+        self._weighed: tuple[int, float, Tensor, Tensor] | None = None
         self.pool = Pool(masses, sets.members, sets.offsets, sets.counts)
 
     def draw(self, m: int, generator: Generator) -> Drawn | None:
@@ -120,7 +121,12 @@ class Algorithm1:
     def weights(self, n: int, drawn: Drawn) -> Tensor:
         """Line 6, L̂: 1/n for each of n current samples, then the draw's weights; over 1 + Σμ if normalised."""
         scale = 1 / (1 + self.norm) if self.normalise else 1.0
-        return torch.cat([drawn.weights.new_full((n,), scale / n), scale * drawn.weights])
+        # Most draws between two dual steps have the very same weights.
+        held = self._weighed
+        if held is None or held[:2] != (n, scale) or held[2] is not drawn.weights:
+            found = torch.cat([drawn.weights.new_full((n,), scale / n), scale * drawn.weights])
+            held = self._weighed = (n, scale, drawn.weights, found)
+        return held[3]
 
     def measure(self, look: LookAt) -> Measured:
         """Line 7: the slacks of all constraints, or of a fresh sample of them where there is too much to look at.

@@ -105,6 +105,15 @@ class Constraints:
     task_limits: Tensor
     by_sample: bool = False
 
+    @cached_property
+    def limited(self) -> int:
+        """How many constraints have a limit."""
+        return int((~self.limits.isnan()).sum())
+
+    @cached_property
+    def any_in_error(self) -> bool:
+        return bool(self.in_error.any())
+
 
 def task_sets(task_of: Tensor, tasks: int, slots: Tensor | None = None) -> Sets:
     """One set per task, from the task of every slot; of the given slots alone, where some are given."""

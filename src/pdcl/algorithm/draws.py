@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Generator, Tensor
 
 from pdcl.algorithm.rules import register_rule
+
+Numbers = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +35,23 @@ class Pool:
         return cumulate(self.masses, self.counts)
 
     @cached_property
-    def total(self) -> float:
-        """Σ μ_c over the sets that hold samples."""
-        return float(self.cumulative[-1]) if len(self.cumulative) else 0.0
+    def ends(self) -> Ends:
+        return Ends(self.cumulative)
 
     @cached_property
     def singles(self) -> bool:
         """Whether every set is one sample."""
         return bool((self.counts == 1).all())
+
+    @cached_property
+    def evens(self) -> dict[int, Tensor]:
+        """Equal weights of m draws, Σμ / m each, by m: made once, as every draw has the same."""
+        return {}
+
+    def even(self, m: int) -> Tensor:
+        if m not in self.evens:
+            self.evens[m] = torch.full((m,), self.ends.total / m)
+        return self.evens[m]
 
 
 class Estimator:
@@ -54,11 +67,13 @@ class ByDual(Estimator):
     """Set c with probability μ_c / Σμ, then one of its samples: every weight is Σμ / m."""
 
     def draw(self, pool: Pool, m: int, generator: Generator) -> tuple[Tensor, Tensor]:
+        if not m or not pool.ends.total:
+            return _nothing()
         if pool.singles:
-            places, weights = draw_samples_by_dual(pool.cumulative, m, generator)
+            places = pool.ends.invert(_uniform((m,), generator))
         else:
-            places, weights = draw_by_dual(pool.cumulative, pool.offsets, pool.counts, m, generator)
-        return pool.members.index_select(0, places), weights
+            places = _within(pool.ends, pool.offsets, pool.counts, m, generator)
+        return pool.members.index_select(0, torch.from_numpy(places)), pool.even(m)
 
 
 @register_rule("estimator", "whole")
@@ -80,15 +95,31 @@ def cumulate(masses: Tensor, counts: Tensor | None = None) -> Tensor:
     return (masses if counts is None else torch.where(counts > 0, masses, 0)).cumsum(0)
 
 
-def invert(cumulative: Tensor, u: Tensor) -> Tensor:
-    """Inverse CDF: the item whose stretch of the running sum holds u · total. Never an item without mass.
+class Ends:
+    """A running sum, to look items up in.
 
-    `right` skips massless items at u = 0 and between others; the minimum does it should u · total round up to total.
+    NumPy, since on a handful of numbers it is several times faster than torch, and a step has ten such operations.
     """
-    # NumPy, since on a handful of numbers it is several times faster than torch, and a step has ten such operations.
-    sums = cumulative.numpy()
-    last = np.searchsorted(sums, sums[-1])
-    return torch.from_numpy(np.minimum(np.searchsorted(sums, u.numpy() * sums[-1], side="right"), last))
+
+    def __init__(self, cumulative: Tensor) -> None:
+        self.sums = cumulative.numpy()
+        self.total = float(self.sums[-1]) if len(self.sums) else 0.0
+        self.last = self.sums.searchsorted(self.total)
+
+    def invert(self, u: Numbers) -> Places:
+        """Inverse CDF: the item whose stretch of the running sum holds u · total. Never an item without mass.
+
+        `right` skips massless items at u = 0 and between others; the minimum does it should u · total become total.
+        """
+        return np.minimum(self.sums.searchsorted(u * self.total, side="right"), self.last)
+
+
+def _within(ends: Ends, offsets: Tensor, counts: Tensor, m: int, generator: Generator) -> Places:
+    """m sets by their mass, and of each one of its places, uniformly."""
+    u = _uniform((2, m), generator)
+    sets = ends.invert(u[0])
+    found: Places = offsets.numpy()[sets] + (u[1] * counts.numpy()[sets]).astype(np.int64)
+    return found
 
 
 def draw_by_dual(
@@ -98,13 +129,10 @@ def draw_by_dual(
 
     cumulative: `cumulate(duals, counts)`. All duals zero: nothing to replay, empty tensors.
     """
-    total = _total(cumulative)
-    if not total or not m:
+    ends = Ends(cumulative)
+    if not ends.total or not m:
         return _nothing()
-    both = torch.rand((2, m), dtype=torch.float64, generator=generator)
-    tasks = invert(cumulative, both[0]).numpy()
-    within = (both[1].numpy() * counts.numpy()[tasks]).astype(np.int64)
-    return torch.from_numpy(offsets.numpy()[tasks] + within), torch.full((m,), total / m)
+    return torch.from_numpy(_within(ends, offsets, counts, m, generator)), torch.full((m,), ends.total / m)
 
 
 def draw_samples_by_dual(cumulative: Tensor, m: int, generator: Generator) -> tuple[Tensor, Tensor]:
@@ -112,25 +140,22 @@ def draw_samples_by_dual(cumulative: Tensor, m: int, generator: Generator) -> tu
 
     cumulative: `cumulate(duals / counts[tasks])`, over the slots.
     """
-    total = _total(cumulative)
-    if not total or not m:
+    ends = Ends(cumulative)
+    if not ends.total or not m:
         return _nothing()
-    return invert(cumulative, _uniform((m,), generator)), torch.full((m,), total / m)
+    return torch.from_numpy(ends.invert(_uniform((m,), generator))), torch.full((m,), ends.total / m)
 
 
 def draw_weightless(members: Tensor, m: int, generator: Generator) -> tuple[Tensor, Tensor]:
     """Any samples, each with weight 0: for networks whose batch statistics must cover the past all the same."""
     stored = members.unique()
-    slots = stored.index_select(0, (_uniform((m,), generator) * len(stored)).long())
-    return slots, torch.zeros(m)
+    places = (_uniform((m,), generator) * len(stored)).astype(np.int64)
+    return stored.index_select(0, torch.from_numpy(places)), torch.zeros(m)
 
 
-def _uniform(shape: tuple[int, ...], generator: Generator) -> Tensor:
-    return torch.rand(shape, dtype=torch.float64, generator=generator)
-
-
-def _total(cumulative: Tensor) -> float:
-    return float(cumulative[-1]) if len(cumulative) else 0.0
+def _uniform(shape: tuple[int, ...], generator: Generator) -> Numbers:
+    found: Numbers = torch.rand(shape, dtype=torch.float64, generator=generator).numpy()
+    return found
 
 
 def _nothing() -> tuple[Tensor, Tensor]:

@@ -135,19 +135,21 @@ class Ascent(DualRule):
 @register_rule("dual", "capped")
 @dataclass(frozen=True)
 class Capped(DualRule):
-    """λ ← clip(λ + (A / 2S)(z − κ λ), 0, A) with z = clip((s + m·SE) / √(SE² + (1 pt)²), ±2): steps without a unit.
+    """I ← clip(I + (A / 2S)(z̄ − κ I), 0, A), λ = clip(I + K_p z, 0, A) with z = (s + m·SE) / √(SE² + (1 pt)²) and
+    z̄ = clip(z, ±2): steps without a unit.
 
     cap: A, the most a dual weighs, which keeps the new task's share of the gradient. decay: κ. margin: m; the
-    step aims m standard errors below the limit, since ascent settles exactly at an active limit. S: dual
-    steps of the task.
+    step aims m standard errors below the limit, since ascent settles exactly at an active limit. gain: K_p, a
+    proportional answer that ends with the slack. S: dual steps of the task.
     """
 
     cap: float = 3.0
     decay: float = 0.25
     margin: float = 1.0
+    gain: float = 0.0
 
     def __post_init__(self) -> None:
-        not_negative(cap=self.cap, decay=self.decay, margin=self.margin)
+        not_negative(cap=self.cap, decay=self.decay, margin=self.margin, gain=self.gain)
 
     @property
     def most(self) -> float:
@@ -155,10 +157,10 @@ class Capped(DualRule):
 
     def step(self, state: Tensor, look: Look) -> tuple[Tensor, Tensor]:
         spread = (look.errors.square() + ONE_POINT**2).sqrt()
-        z = ((look.slacks + self.margin * look.errors) / spread).clamp(-2, 2)
+        z = (look.slacks + self.margin * look.errors) / spread
         rate = self.cap / (2 * look.steps) / look.share
-        duals = (state + rate * (z - self.decay * state)).clamp(0, self.cap)
-        return duals, duals
+        integral = (state + rate * (z.clamp(-2, 2) - self.decay * state)).clamp(0, self.cap)
+        return integral, (integral + self.gain * z).clamp(0, self.cap)
 
 
 @register_rule("dual", "frozen")

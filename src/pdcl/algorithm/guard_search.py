@@ -1,36 +1,34 @@
-"""Limits in error rate: weights of sets (or offsets of scores) that keep them on guards, which no statistic has.
+"""Limits in error rate: offsets of scores, or weights of sets, that keep them on guards, which no statistic has.
 
-An error rate is no function that one can descend, so W solves the weighted squared loss, and duals answer what guards
-say (a proxy Lagrangian; Cotter et al., "Two-player Games for Efficient Non-convex Constrained Optimization", 2019):
+An error rate is no function that one can descend, so duals answer what guards say (a proxy Lagrangian; Cotter et al.,
+"Two-player Games for Efficient Non-convex Constrained Optimization", 2019). What a dual acts on depends on the set:
 
-    λ_c ← [λ_c + ½/(1 + s/10) · clip((e_c − m_c) / 2 points, ±1)]₊         at most three strict limits
-    min over log(1 + λ) of the excess of a smooth error, by L-BFGS          from four strict limits on
+- its classes are its own: where p(k | x) is known, Σ_c (1 + λ_c) e_c is least for argmax_k log p(k | x) + log(1 + λ_c)
+  with c the set of k. So an offset of its classes' scores *is* the dual. It needs no solve and no statistics;
+- it shares its classes with others (a domain, a segment): its weight λ_c in what W is solved from.
 
-m_c is the limit less a margin of half a standard error. Before either, an offset of each task's scores is tried: it
-needs no solve. Where that leaves excess, or lets the mean error rise, weights are tried, and offsets on top of the best
-of them. The end is the candidate with the least excess + rise of the mean error; equal weights are one, so an
-unreachable limit destroys nothing.
+    offset, λ_c ← [· + ½/(1 + s/10) · clip((e_c − m_c) / 2 points, ±1)]₊
+
+m_c is the limit less a margin of half a standard error. Offsets are then shrunk to what is needed. The end is the
+candidate with the least excess + rise of the mean error; equal weights are one, so an unreachable limit destroys
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from pdcl.algorithm.closed_form import Factor, Quadratic, ridge, weighted
+from pdcl.algorithm.closed_form import Quadratic, weighted
 from pdcl.algorithm.heads import HEADS
 
 SOLVES, CAP = 40, 64.0
+HALVINGS = 7
 STEP, TWO_POINTS = 0.5, 0.02
-FEW_STRICT = 3
 MARGIN = 0.5
-# Excess and rise of the mean error together that no further lever is tried for: a fifth of a point.
-CHEAP = 0.002
 UNSEEN = -1e30
 
 
@@ -115,26 +113,15 @@ class Search:
     tried: list[Candidate] = field(default_factory=list)
 
     def run(self) -> Candidate:
-        """The best candidate: equal weights, offsets, then weights, then both."""
-        equal = self.consider(self.weights.solve(self.none), self.none)
-        if not equal.excess:
-            return equal
-        has_offsets = self.guards.classes and int((self.owners >= 0).sum()) > 0
-        if has_offsets:
-            self._offsets(equal)
-        if self.weights.constraints and self.price(self.best) > CHEAP:
-            strict = int((equal.errors > self.limits).sum())
-            if strict <= FEW_STRICT or not self.guards.classes or self.weights.head != "ridge":
-                self._additive()
-            else:
-                self._surrogate()
-            if has_offsets and self.best.excess and self.best.lever == "weights":
-                self._offsets(self.best)
+        """The best candidate: equal weights; weights of sets that share their classes; offsets on top."""
+        none = [0.0] * len(self.weights.constraints)
+        start = self.consider(self.weights.solve(none), none)
+        own, shares = of_own_classes(self.guards, self.owners)
+        if self.weights.constraints and bool((~own & (start.errors > self.limits)).any()):
+            self._weigh((~own).double())
+        if self.best.excess and bool(shares.any()):
+            self._shift(self.best, shares)
         return self.best
-
-    @property
-    def none(self) -> list[float]:
-        return [0.0] * len(self.weights.constraints)
 
     @property
     def best(self) -> Candidate:
@@ -160,80 +147,51 @@ class Search:
     def _pressure(self, errors: Tensor, step: int) -> Tensor:
         return STEP / (1 + step / 10) * ((errors - self.limits) / TWO_POINTS).clamp(-1, 1)
 
-    def _offsets(self, start: Candidate) -> None:
-        """A constant added to the scores of each task's own classes: no solve, no bytes."""
-        lever = "offsets" if start.lever == "none" else "weights and offsets"
-        scores = self.scores(start.W)
-        unit = 0.25 * float(scores[:, self.weights.seen].std())
-        tasks = int(self.owners.max()) + 1
-        own = torch.zeros(len(self.limits), tasks, dtype=torch.float64)
-        for c, members in enumerate(self.guards.sets):
-            tasks_of = self.owners[self.guards.targets[members]]
-            own[c] = torch.bincount(tasks_of[tasks_of >= 0], minlength=tasks)[:tasks].double()
-        own = own / own.sum(1, keepdim=True).clamp(min=1)
-        offset, errors = torch.zeros(tasks, dtype=torch.float64), start.errors
-        for step in range(SOLVES):
-            offset = (offset + unit * (self._pressure(errors, step) @ own)).clamp(min=0)
-            by_output = torch.where(self.owners >= 0, offset[self.owners.clamp(min=0)], 0.0)
-            found = self.consider(start.W, start.duals, by_output, lever)
-            if not found.excess:
-                return
-            errors = found.errors
-
-    def _additive(self) -> None:
+    def _weigh(self, shared: Tensor) -> None:
+        """λ of sets that share their classes, a solve a step."""
         duals, errors = torch.zeros(len(self.limits), dtype=torch.float64), self.tried[0].errors
         for step in range(SOLVES):
-            duals = (duals + self._pressure(errors, step)).clamp(0, CAP)
+            duals = (duals + shared * self._pressure(errors, step)).clamp(0, CAP)
             found = self.consider(self.weights.solve(duals.tolist()), duals.tolist(), None, "weights")
-            if not found.excess:
+            if not bool((shared * (found.errors - self.limits) > 0).any()):
                 return
             errors = found.errors
 
-    def _surrogate(self) -> None:
-        from scipy.optimize import minimize
+    def _shift(self, start: Candidate, shares: Tensor) -> None:
+        """An offset of the scores of each task's own classes, shrunk to the least that does the same."""
+        lever = "offsets" if start.lever == "none" else "weights and offsets"
+        unit = 0.25 * float(self.scores(start.W)[:, self.weights.seen].std())
+        offset, errors = torch.zeros(shares.shape[1], dtype=torch.float64), start.errors
 
-        smooth = Smooth(self)
-        bounds = [(0.0, float(np.log(1 + CAP)))] * len(self.limits)
-        with suppress(Kept):
-            minimize(smooth, np.zeros(len(self.limits)), jac=True, method="L-BFGS-B", bounds=bounds)
+        def tried(part: float) -> Candidate:
+            by_output = torch.where(self.owners >= 0, part * offset[self.owners.clamp(min=0)], 0.0)
+            return self.consider(start.W, start.duals, by_output, lever)
+
+        for step in range(SOLVES):
+            offset = (offset + unit * (self._pressure(errors, step) @ shares)).clamp(min=0)
+            found = tried(1.0)
+            errors = found.errors
+            if not found.excess:
+                break
+        least, enough = 0.0, 1.0
+        for _ in range(HALVINGS):
+            middle = (least + enough) / 2
+            least, enough = (least, middle) if tried(middle).excess <= found.excess else (middle, enough)
 
 
-class Kept(Exception):
-    """The search may end: all limits are kept, or it has made all its solves."""
-
-
-class Smooth:
-    """Excess of a sigmoid of guards' margins, and its gradient in log(1 + λ) by one back-substitution for all sets."""
-
-    def __init__(self, search: Search) -> None:
-        self.search, self.solves, self.width = search, 0, 0.0
-
-    def __call__(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        search, guards, weights = self.search, self.search.guards, self.search.weights
-        duals = torch.expm1(torch.tensor(logs))
-        total = weighted([(1.0, weights.objective), *zip(duals.tolist(), weights.constraints, strict=True)])
-        factor = Factor(total.A, ridge(weights.rho, total.A))
-        W = factor.solve(total.B)
-        found = search.consider(W, duals.tolist(), None, "weights")
-        self.solves += 1
-        if not found.excess or self.solves >= SOLVES:
-            raise Kept
-        scores = search.scores(W)
-        own = scores.gather(1, guards.targets[:, None])
-        other, rival = scores.scatter(1, guards.targets[:, None], UNSEEN).max(1, keepdim=True)
-        margin = (own - other).flatten()
-        self.width = self.width or max(1e-9, 0.2 * float(margin.abs().median()))
-        soft = torch.sigmoid(-margin / self.width)
-        over = guards.errors(soft) - search.limits
-        sets = guards.sets.double() / guards.sets.sum(1, keepdim=True).clamp(min=1)
-        value = 100 * over.clamp(min=0).square().sum() + 0.05 * soft.mean() + 1e-4 * torch.tensor(logs).square().sum()
-        slope = (200 * over.clamp(min=0)) @ sets + 0.05 / len(soft)
-        change = -(slope * soft * (1 - soft) / self.width)[:, None]
-        by_score = torch.zeros_like(scores).scatter_add_(1, guards.targets[:, None], change)
-        by_score.scatter_add_(1, rival, -change)
-        adjoint = factor.solve(guards.features.T @ by_score)
-        gradient = [-float((adjoint * each.residual(W)).sum()) for each in weights.constraints]
-        return float(value), np.asarray(gradient) * np.exp(logs) + 2e-4 * logs
+def of_own_classes(guards: Guards, owners: Tensor) -> tuple[Tensor, Tensor]:
+    """Which limited sets are all there is of their classes, so that an offset is their dual, [C]; and which part of
+    each set's guards is of classes that only one task has, by task, C × tasks."""
+    tasks = max(0, int(owners.max()) + 1) if guards.classes and len(owners) else 0
+    own = torch.zeros(len(guards.sets), dtype=torch.bool)
+    shares = torch.zeros(len(guards.sets), tasks, dtype=torch.float64)
+    if tasks:
+        owner = owners[guards.targets]
+        for c, members in enumerate(guards.sets):
+            found = torch.bincount(owner[members & (owner >= 0)], minlength=tasks)
+            shares[c] = found / max(1, int(members.sum()))
+            own[c] = torch.equal(members, owner == int(found.argmax()))
+    return own, shares
 
 
 def margins(limits: Tensor, guards: Guards, wrong: Tensor, then: Tensor | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -11,6 +12,7 @@ from pdcl.algorithm.closed_form import Factor, Quadratic, ridge
 
 Head = Callable[[Quadratic, float, Tensor], Tensor]
 COLDEST, HOTTEST = 1e-3, 1e4
+HALVINGS = 24
 PROBES = 64
 
 
@@ -53,17 +55,12 @@ HEADS: dict[str, Head] = {"ridge": ridge_head, "lda": lda_head}
 
 
 def temperature(scores: Tensor, targets: Tensor) -> float:
-    """1/T, what scores are multiplied with so that softmax gives the likeliest probabilities on these samples: the
-    cross-entropy is convex in it, so a section search finds it."""
-
-    def loss(log_factor: float) -> float:
-        return float(torch.nn.functional.cross_entropy(scores * 2.718281828459045**log_factor, targets))
-
-    low, high = torch.tensor([COLDEST, HOTTEST]).log().tolist()
-    for _ in range(40):
-        third = (high - low) / 3
-        if loss(low + third) < loss(high - third):
-            high -= third
-        else:
-            low += third
-    return float(torch.tensor((low + high) / 2).exp())
+    """1/T, what scores s are multiplied with so that softmax gives the likeliest probabilities on these samples: the
+    cross-entropy is convex in it, and its slope is the mean of Σ_k p_k s_k − s_y, so its zero is found by halving."""
+    own = float(scores.gather(1, targets[:, None]).mean())
+    low, high = math.log(COLDEST), math.log(HOTTEST)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        expected = float((torch.softmax(scores * math.exp(middle), 1) * scores).sum(1).mean())
+        low, high = (low, middle) if expected > own else (middle, high)
+    return math.exp((low + high) / 2)

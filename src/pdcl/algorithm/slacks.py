@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from pdcl.algorithm.constraints import Constraints, Sets, task_means
+from pdcl.algorithm.constraints import Constraints, Sets
 from pdcl.errors import Diverged, UsageError
 
 # With fewer measured samples of a task than this, its slack is smoothed over several measurements.
@@ -84,27 +84,31 @@ class Survey:
 
     def slacks(self, constraints: Constraints, numbers: Tensor, owners: Tensor, seen: Tensor) -> Measured:
         """seen: loss and error of each of these samples, [n, 2]; an error is compared where the limit is a rate."""
-        values = torch.where(constraints.in_error[owners], seen[:, 1], seen[:, 0]).double()
+        rates = constraints.in_error[owners] if constraints.any_in_error else None
+        values = (seen[:, 0] if rates is None else torch.where(rates, seen[:, 1], seen[:, 0])).double()
         if not bool(values.isfinite().all()):
             raise Diverged("losses on memory are no longer finite; lower lr or dual_lr")
-        means = task_means(values, owners, len(self.measured_on.counts))
+        counts = self.measured_on.counts
+        counts = counts if self.whole else torch.bincount(owners, minlength=len(counts))
+        means = values.new_zeros(len(counts)).index_add(0, owners, values) / counts
         if constraints.by_sample:
             where = torch.searchsorted(constraints.sets.members, numbers)
             found, errors = values - constraints.limits[where], torch.zeros_like(values)
             told = means - constraints.task_limits
         else:
             found = told = self._smoothed(means - constraints.limits)
-            where, errors = torch.arange(len(found)), self._errors(values, means, owners)
+            where, errors = torch.arange(len(found)), self._errors(values, means, owners, counts)
         known = ~found.isnan()
-        limited = int((~constraints.limits.isnan()).sum())
-        return Measured(found[known], errors[known], where[known], told, int(known.sum()) / max(1, limited))
+        measured, limited = int(known.sum()), max(1, constraints.limited)
+        if measured == len(found):
+            return Measured(found, errors, where, told, measured / limited)
+        return Measured(found[known], errors[known], where[known], told, measured / limited)
 
-    def _errors(self, values: Tensor, means: Tensor, owners: Tensor) -> Tensor:
+    def _errors(self, values: Tensor, means: Tensor, owners: Tensor, counts: Tensor) -> Tensor:
         """Standard errors of the means; 1/(2n) is added in squares, so that few equal samples aren't trusted."""
-        size = len(self.measured_on.counts)
-        count = torch.bincount(owners, minlength=size).clamp(min=1)
-        squares = task_means(values.square(), owners, size)
-        return ((squares - means.square()).clamp(min=0) / count + 0.25 / count.square()).sqrt()
+        squares = values.new_zeros(len(counts)).index_add(0, owners, values.square()) / counts
+        n = counts.clamp(min=1)
+        return ((squares - means.square()).clamp(min=0) / n + 0.25 / n.square()).sqrt()
 
     def _smoothed(self, slacks: Tensor) -> Tensor:
         """s̄ ← s̄ + a (s − s̄), with a < 1 for tasks of which only a few samples are measured."""

@@ -14,14 +14,16 @@ from pdcl.printable import say
 
 @dataclass
 class Forget:
-    """Take samples out of memory, guards, witnesses, the previous state, audit data and evidence; list where they
-    still are. The lineage keeps that it happened, not what it was."""
+    """Take samples out of memory, guards, witnesses, the previous state, audit data and evidence.
+
+    It lists where they still are. The lineage keeps that it happened, not what it was.
+    """
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Where the model is saved."""
 
-    samples: Annotated[Path | None, tyro.conf.arg(metavar="FILE.npz")] = None
-    """The samples, by their inputs: a file or directory with an array x."""
+    samples: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv|FILE.npz|DIR")] = None
+    """The samples, by their inputs: rows of a table, or a file or directory with an array x."""
 
     group: Annotated[str | None, tyro.conf.arg(metavar="COLUMN=VALUE")] = None
     """All that belongs to somebody, such as patient=17."""

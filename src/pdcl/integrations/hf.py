@@ -16,13 +16,14 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 from transformers import Trainer, TrainerCallback
 
 from pdcl.integrations.hf_capabilities import Rows, prepared, read_capabilities
 from pdcl.integrations.hf_checkpoints import last_whole, read_state, write_state
 from pdcl.integrations.hf_constraints import Constraints, Replay
-from pdcl.integrations.hf_inside import INSIDE, check_inside, checked_replay, without_last
+from pdcl.integrations.hf_inside import INSIDE, can_be_cut, checked_replay, without_last
 from pdcl.integrations.hf_outputs import Reader
 from pdcl.integrations.hf_promises import judge
 from pdcl.integrations.hf_ranks import FiniteLosses, ranks_of
@@ -37,26 +38,31 @@ else:
 class Constrained(Base):  # type: ignore[misc]
     """Put before a Trainer class. capabilities: name → (dataset, limit); samples are held back, the rest is replayed.
 
-    replay: samples replayed beside a batch of all ranks; as many as it has, if nothing is said. "inside": they take the
-    place of new samples in the batch, as many as their weight says. constraints: options of `pdcl.PrimalDual`, such as
-    {"base": 1, "dual_steps": 60, "guard": 200}. All other arguments are the Trainer's.
+    replay: "inside", as it is if nothing is said: old samples take the place of new ones in the batch, as many as their
+    weight says. A number: so many are replayed beside a batch of all ranks; as many as it has where samples of a batch
+    can't be told apart. constraints: options of `pdcl.PrimalDual`, such as {"base": 1, "dual_steps": 60, "guard": 200}.
+    capability_collator: joins samples of capabilities, tokenised and with labels, where the trainer's own joins
+    something else (pairs to prefer, as DPO's). All other arguments are the Trainer's.
     Limits in points are shares of wrong unmasked tokens, others are in loss: the mean over a sample's unmasked tokens.
     Before the first step that loss is compared with the model's own, or with compute_loss_func's, on one batch.
     """
 
     def __init__(
         self, *args: Any, capabilities: Any, replay: int | str | None = None, constraints: dict[str, Any] | None = None,
-        **kwargs: Any,
+        capability_collator: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         stated = read_capabilities(capabilities)
         super().__init__(*args, **kwargs)
         self._ranks = ranks_of(self)
-        self._replay_size = checked_replay(replay, self.args.per_device_train_batch_size, self._ranks.world)
-        if self._replay_size == INSIDE:
-            check_inside(constraints or {}, self.args.per_device_train_batch_size)
-        ready = [prepared(each, self) for each in stated]
-        self.constraints = Constraints(ready, self.args.seed, constraints or {}, self._ranks)
-        rows = Rows([self.get_test_dataloader(each.dataset) for each in ready])
+        batch, options = self.args.per_device_train_batch_size, constraints or {}
+        self._replay_size = checked_replay(replay, options, batch, self._ranks.world)
+        self._chosen = replay is not None
+        ready = stated if capability_collator is not None else [prepared(each, self) for each in stated]
+        self.constraints = Constraints(ready, self.args.seed, options, self._ranks)
+        tests = [each.test for each in ready if each.test is not None]
+        datasets = [*(each.dataset for each in ready), *tests]
+        given = [capability_collator] * len(datasets)
+        rows = Rows.as_trained(datasets, self) if capability_collator is None else Rows(datasets, given)
         self._reader, self._finite = Reader(self, rows, self._ranks), FiniteLosses(self._ranks)
         self._share, self._resumed = 1.0, False
         self.add_callback(_Borders(self))
@@ -74,6 +80,13 @@ class Constrained(Base):  # type: ignore[misc]
             self.promises.warn(stacklevel=2)
         return found
 
+    def _write_own(self) -> None:
+        """Let the model write samples of self-made capabilities, unless a checkpoint or a training before has them."""
+        for name, each in self.constraints.self_made.items():
+            if not each.written:
+                each.write(self.accelerator.unwrap_model(self.model), getattr(self, "processing_class", None))
+            self._ranks.check_agreement(f"samples of {name!r}", torch.tensor(list(bytes.fromhex(each.digest))))
+
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
         replay, inputs, num_items_in_batch = self._drawn(inputs, num_items_in_batch)
         self._share = 1.0 if replay is None else replay.share
@@ -90,9 +103,11 @@ class Constrained(Base):  # type: ignore[misc]
 
     def _drawn(self, inputs: Any, items: Any) -> tuple[Replay | None, Any, Any]:
         """What is replayed in this step; what is left of the batch, and of the labels that its loss is divided by."""
+        size = self.args.per_device_train_batch_size
         if self._replay_size != INSIDE:
             return self.constraints.draw(int(self._replay_size)), inputs, items
-        size = self.args.per_device_train_batch_size
+        if not self._chosen and not can_be_cut(size, inputs):
+            return self.constraints.draw(size * self._ranks.world), inputs, items
         replay = self.constraints.draw_inside(size)
         if replay is None:
             return None, inputs, items
@@ -150,6 +165,7 @@ class _Borders(TrainerCallback):  # type: ignore[misc]
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.trainer._write_own()
         # A resumed training may replay before it looks.
         self.trainer._reader.settle(self.trainer.model)
         if not self.trainer._resumed:

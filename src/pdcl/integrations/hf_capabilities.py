@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.integrations.hf_self_made import SelfMade
 from pdcl.limits.tolerance import PerTask, Tolerance, as_tolerance
 
 FORM = 'capabilities={"code": (dataset, "1.05x"), "chat": (dataset, "+2pt")}'
 # A tenth of them is held back for guards, and a tenth for witnesses.
 FEWEST = 10
+SELF = "self"
+LIMIT_OF_SELF = "1.05x"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,11 @@ class Capability:
     def __len__(self) -> int:
         return len(self.dataset)
 
+    @property
+    def test(self) -> Any:
+        """Text of people to judge self-made samples by as well, where there is some."""
+        return self.dataset.test if isinstance(self.dataset, SelfMade) else None
+
 
 def read_capabilities(given: Any) -> list[Capability]:
     """Capabilities from what a user writes; UsageError for what can't be one."""
@@ -35,9 +43,12 @@ def read_capabilities(given: Any) -> list[Capability]:
 
 
 def _capability(name: Any, given: Any) -> Capability:
+    if given == SELF if isinstance(given, str) else isinstance(given, SelfMade):
+        given = (given, LIMIT_OF_SELF)
     if not isinstance(name, str) or not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
         raise UsageError(f"capability {name!r} must be a name with (dataset, limit): write {FORM}")
     dataset, written = given
+    dataset = SelfMade() if isinstance(dataset, str) and dataset == SELF else dataset
     try:
         limit = as_tolerance(written)
     except (TypeError, ValueError) as error:
@@ -64,7 +75,7 @@ def check_size(capability: Capability) -> Capability:
 def prepared(capability: Capability, trainer: Any) -> Capability:
     """As the trainer prepares its own data: TRL's tokenise texts."""
     prepare = getattr(trainer, "_prepare_dataset", None)
-    if prepare is None or getattr(trainer, "_skip_prepare_dataset", False):
+    if prepare is None or getattr(trainer, "_skip_prepare_dataset", False) or isinstance(capability.dataset, SelfMade):
         return capability
     formatting, name = getattr(trainer, "_formatting_func", None), capability.name
     found = prepare(capability.dataset, trainer.processing_class, trainer.args, False, formatting, name)
@@ -92,14 +103,19 @@ class Positions:
 class Rows:
     """The samples of all capabilities, numbered through.
 
-    loaders: one per capability, for its dataset and its collate function, both without columns that a model ignores.
+    datasets: one per capability; collates: what joins samples of each.
     """
 
-    def __init__(self, loaders: Sequence[Any]) -> None:
-        self.datasets = [loader.dataset for loader in loaders]
-        self.collates: list[Callable[[list[Any]], dict[str, Any]]] = [loader.collate_fn for loader in loaders]
+    def __init__(self, datasets: Sequence[Any], collates: Sequence[Callable[[list[Any]], dict[str, Any]]]) -> None:
+        self.datasets, self.collates = datasets, collates
         sizes = torch.tensor([len(dataset) for dataset in self.datasets])
         self.first = sizes.cumsum(0) - sizes
+
+    @classmethod
+    def as_trained(cls, datasets: Sequence[Any], trainer: Any) -> Rows:
+        """As the trainer joins its own samples, without columns that its model ignores."""
+        loaders = [trainer.get_test_dataloader(each) for each in datasets]
+        return cls([loader.dataset for loader in loaders], [loader.collate_fn for loader in loaders])
 
     def owners(self, numbers: Tensor) -> Tensor:
         """The capability of each."""

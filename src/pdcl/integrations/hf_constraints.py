@@ -7,7 +7,7 @@ The core's memory holds the numbers of samples; a `look` turns numbers into a lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from torch import Tensor
 from pdcl.algorithm.algorithm1 import Drawn
 from pdcl.errors import UsageError
 from pdcl.integrations.hf_capabilities import Capability, Positions
+from pdcl.integrations.hf_guards import Guards, Look
+from pdcl.integrations.hf_self_made import SelfMade
 from pdcl.judging.table import Promises
 from pdcl.learning.primal_dual import PrimalDual
 from pdcl.limits.limits import Limits
@@ -24,12 +26,15 @@ from pdcl.limits.tolerance import describe
 from pdcl.objective import Objective
 from pdcl.ranks import ALONE, Ranks
 
-# Numbers of samples to their losses and errors now, [n, 2].
-Look = Callable[[Tensor], Tensor]
 LOOKED_AT = Objective(
     "looked at", lambda seen, _: seen[:, 0], lambda seen, _: 1 - seen[:, 1], lambda seen, _: seen[:, 1]
 )
-DEFAULTS: dict[str, Any] = {"base": 0.0, "dual": "capped", "dual_steps": 20, "guard": 64, "witness": 256}
+# Chosen on limits and seeds that docs/results/llm.md doesn't use. Of many guards a few are drawn anew at each dual
+# step, so that duals aren't fitted to them; half a standard error of a look is one of four looks together.
+DEFAULTS: dict[str, Any] = {
+    "base": 0.0, "dual": "capped:cap=1.5,margin=0.5,gain=0.1", "dual_steps": 20, "guard": 256, "witness": 256,
+}  # fmt: skip
+LOOK_AT_EACH = 32
 
 
 @dataclass(frozen=True)
@@ -55,17 +60,27 @@ class Constraints:
             Limits({each.name: each.limit for each in capabilities}),
             objective=LOOKED_AT,
             generator=torch.Generator().manual_seed(seed),
-            **{**DEFAULTS, "partition": "uniform", **options},
+            **{**DEFAULTS, "slack_samples": LOOK_AT_EACH * len(capabilities), "partition": "uniform", **options},
         )
         self.core.spread_over(ranks, look_spreads=True)
         ranks.check_agreement("capabilities", torch.tensor(list(self._of().encode())))
+        sizes = torch.tensor([len(each) for each in capabilities])
+        self.guards = Guards(self.core, sizes.cumsum(0) - sizes)
         self.promises: Promises | None = None
+        # What the tests of self-made capabilities had before training, by their number.
+        self.tests: dict[int, Tensor] = {}
         self._new: list[Tensor] = []
+
+    @property
+    def self_made(self) -> dict[str, SelfMade]:
+        """Samples that the model wrote, by the name of the capability."""
+        return {each.name: each.dataset for each in self.capabilities if isinstance(each.dataset, SelfMade)}
 
     def begin(self, look: Look, steps: int) -> None:
         """Measure what capabilities have, the first time; then start with all duals at 0."""
         if not self.core.past_tasks:
             self._enter(look)
+            self.tests = {k: look(numbers) for k, numbers in self.numbers_of_tests().items()}
         self.core.begin(0, steps)
 
     def _enter(self, look: Look) -> None:
@@ -82,6 +97,15 @@ class Constraints:
             self.core.begin(len(each), 1)
             self.core.end(each.name, data, seen.__getitem__, first)
             first += len(each)
+
+    def numbers_of_tests(self) -> dict[int, Tensor]:
+        """Numbers of the samples that test a self-made capability: they come after those of all capabilities."""
+        first, found = sum(map(len, self.capabilities)), {}
+        for k, each in enumerate(self.capabilities):
+            if each.test is not None:
+                found[k] = torch.arange(first, first + len(each.test))
+                first += len(each.test)
+        return found
 
     # A step.
 
@@ -129,7 +153,7 @@ class Constraints:
         self.core.observe(torch.zeros(self.ranks.world, dtype=torch.long), new, 1)
         self._new = []
         if self.core.due():
-            self.core.measure(look)
+            self.guards.measure(look)
 
     # Report and state.
 
@@ -153,7 +177,8 @@ class Constraints:
         core.synchronise()
         self.check_agreement()
         return {"of": self._of(), "memory": core.memory.state_dict(), "core": core.state_dict(),
-                "generator": core.generator.get_state()}  # fmt: skip
+                "generator": core.generator.get_state(), "tests": self.tests, "guards": self.guards.state_dict(),
+                "self-made": {name: each.state_dict() for name, each in self.self_made.items()}}  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any], place: str) -> None:
         if state["of"] != self._of():
@@ -161,6 +186,12 @@ class Constraints:
         self.core.memory.load_state_dict(state["memory"])
         self.core.load_state_dict(state["core"])
         self.core.generator.set_state(state["generator"])
+        # Checkpoints of 0.1 hold neither.
+        self.tests = state.get("tests", {})
+        if "guards" in state:
+            self.guards.load_state_dict(state["guards"])
+        for name, each in self.self_made.items():
+            each.load_state_dict(state["self-made"][name], place)
 
     def _of(self) -> str:
         return ", ".join(f"{each.name} ({len(each)} samples, {describe(each.limit)})" for each in self.capabilities)

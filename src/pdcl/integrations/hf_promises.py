@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from pdcl.integrations.hf_constraints import Constraints, Look
+from pdcl.integrations.hf_constraints import Constraints
+from pdcl.integrations.hf_guards import Look
 from pdcl.judging.table import Promises
 from pdcl.limits.limits import judged
 from pdcl.past.held_back import GUARD, WITNESS
@@ -26,6 +27,11 @@ def judge(constraints: Constraints, look: Look, model: Any) -> Promises:
         now = look(memory.read("x", slots))[:, int(limit.unit == "error")] if len(slots) else then
         clip = usual_clip(getattr(model, "config", None))
         questions.append(Question(each.name, limit, now.numpy(), then.numpy(), steered=steered, clip=clip))
+    for k, numbers in constraints.numbers_of_tests().items():
+        each, unit = constraints.capabilities[k], int(judged(constraints.capabilities[k].limit, k).unit == "error")
+        then, now = (seen[:, unit].numpy() for seen in (constraints.tests[k], look(numbers)))
+        clip = usual_clip(getattr(model, "config", None))
+        questions.append(Question(f"{each.name}, test", judged(each.limit, k), now, then, clip=clip))
     constraints.check_agreement()
     constraints.promises = judge(questions)
     return constraints.promises

@@ -73,6 +73,15 @@ def inputs_of(learner: Learner, x: Any) -> Any:
     return _encoded(_reader(learner), rows)
 
 
+def known(learner: Learner, x: Any) -> tuple[Any, Any]:
+    """Raw rows as inputs, and as labels where the rows hold them."""
+    reader = learner.table
+    if reader is None:
+        return inputs_of(learner, x), None
+    table = read_rows(x)
+    return _encoded(reader, table), reader.labels(table) if reader.layout.label in table.columns else None
+
+
 def audit_rows(learner: Learner, data: Any) -> dict[str, Any]:
     """Rows with labels as arrays of an audit set; the task column is its column `task`."""
     reader = _reader(learner)

@@ -184,6 +184,8 @@ def check_mergeable(learner: Exact, other: Any) -> None:
     """Refuse what can't be added, before anything changes."""
     if not isinstance(other, type(learner)):
         raise UsageError(f"merge takes another exact learner, not {type(other).__name__}")
+    if other is learner:
+        raise UsageError("merge takes another learner; with itself every sample would count twice")
     mine, theirs = prepared(learner), prepared(other)
     learner.check_features()
     other.check_features()

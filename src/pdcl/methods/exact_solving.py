@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pdcl.algorithm.closed_form import Problem, Quadratic, ridge, solve, weighted
-from pdcl.algorithm.guard_search import UNSEEN, Guards, Search, Weights, chosen_head, margins
+from pdcl.algorithm.guard_search import UNSEEN, Guards, Search, Weights, chosen_head, margins, of_own_classes
 from pdcl.algorithm.heads import temperature
 from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
@@ -175,10 +175,15 @@ def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before
     then = torch.stack([blank if each.then is None else each.then.double() for each in limits])
     scores = past_scores(past, before.W)
     bounds = margins(torch.tensor([each.limit for each in limits]).double(), guards, guards.wrong(scores), then)
-    losses = [past.loss_of(each) for each in limits] if any(each.moments is not None for each in limits) else []
-    own = past.owners if offsets else torch.full_like(past.owners, -1)
-    constrained = Weights(weights.objective, losses, weights.rho, weights.head, weights.counts)
-    best = Search(constrained, guards, bounds, own).run()
+    owners = past.owners if offsets else torch.full_like(past.owners, -1)
+    own, _ = of_own_classes(guards, owners)
+    weighable = [each.moments is not None and not alone for each, alone in zip(limits, own.tolist(), strict=True)]
+    nothing = past.blank()
+    losses = [past.loss_of(each) if use else nothing for each, use in zip(limits, weighable, strict=True)]
+    constrained = Weights(
+        weights.objective, losses if any(weighable) else [], weights.rho, weights.head, weights.counts
+    )
+    best = Search(constrained, guards, bounds, owners).run()
     W = best.W.clone()
     W[-1] += best.offsets
     duals = best.duals or [0.0] * len(limits)

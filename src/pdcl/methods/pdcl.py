@@ -28,6 +28,7 @@ from pdcl.learning.stated import in_one_line
 from pdcl.limits.limits import Limits
 from pdcl.limits.tolerance import Relative, Rise, Tolerance, describe
 from pdcl.limits.tolerances import read_limits
+from pdcl.methods.exact_instead import exact_instead
 from pdcl.methods.old_options import gone, translated
 from pdcl.methods.replay import Rehearsal
 from pdcl.methods.rule_options import SHORT, open_rules, rules_of, without_short_ones
@@ -258,6 +259,10 @@ class PDCL(Rehearsal):
         self._whole = None
         ended = self.core.end(whole.name, whole.data, self.evaluated, self.samples_seen)
         self._tell(task.index, ended)
+        if ended.promises is not None and ended.promises.broken and not (self.promises and self.promises.broken):
+            assert self.spec is not None
+            if (said := exact_instead(self.spec, self.backbone, self.network)) is not None:
+                self.emit(Warned(task.index, said))
         self.promises = ended.promises
         super().end(whole)
 

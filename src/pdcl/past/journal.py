@@ -6,7 +6,7 @@ into a large memory costs little, and a task that stores n samples costs at most
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -26,14 +26,14 @@ class Journal:
 
     def __init__(self, columns: dict[str, Tensor], size: int, rest: dict[str, Any]) -> None:
         self.columns, self.size, self.rest = dict(columns), size, rest
-        self._steps: list[Callable[[], object]] = []
+        self._steps: list[partial[None]] = []
         self._owned = size
         self._whole: set[str] = set()
 
     @property
     def nbytes(self) -> int:
         """What it holds itself."""
-        held = [each for step in self._steps for each in getattr(step, "args", ())[2:]]
+        held = [each for step in self._steps for each in step.args[2:]]
         return sum(each.numel() * each.element_size() for each in held)
 
     def handed_out(self, name: str, column: Tensor) -> None:

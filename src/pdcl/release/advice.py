@@ -28,8 +28,13 @@ class Stored:
     loss: float | None
 
 
-def levers(learner: Learner, judged: list[Judged], by: str | None, tasks: list[str]) -> dict[str, list[str]]:
-    """Lines by row, for every row that doesn't pass. tasks: what the learner's tasks are called, in order."""
+def levers(
+    learner: Learner, judged: list[Judged], by: str | None, tasks: list[str], looks: int = 1
+) -> dict[str, list[str]]:
+    """Lines by row, for every row that doesn't pass.
+
+    tasks: what the learner's tasks are called, in order. looks: how many there will be.
+    """
     labels = labels_of(learner)
     found = {}
     for row in judged:
@@ -40,7 +45,7 @@ def levers(learner: Learner, judged: list[Judged], by: str | None, tasks: list[s
         known = by is None or task is not None or label is not None or segment is not None
         held = stored(learner, task, label, segment) if known else None
         found[title(row)] = [
-            *about_row(row),
+            *about_row(row, looks),
             *_memory(row, held),
             *_dual(learner, task),
         ]

@@ -54,7 +54,7 @@ class Coverage:
     def notes(self) -> list[str]:
         found = []
         if self.unseen:
-            found.append(f"UNDECIDED at best: of what the model learned, {listed(self.unseen)} has no audit samples.")
+            found.append(f"UNDECIDED at best: no audit samples of {listed(self.unseen)}, which the model learned.")
         if self.unclear:
             found.append(
                 f"UNDECIDED at best: whether any audit sample is of {listed(self.unclear)} can't be known, since no "

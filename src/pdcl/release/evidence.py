@@ -116,6 +116,8 @@ def _compare_ledger(verdict: dict[str, Any], entries: list[dict[str, Any]]) -> N
         raise BadEvidence(f"the ledger doesn't hold look {number} with this question")
     if (look.looks, look.confidence) != (verdict["look"]["of"], verdict["confidence"]):
         raise BadEvidence("the ledger planned other looks, or another confidence, than the verdict states")
+    if not np.isclose(verdict["look"]["level"], look.level, rtol=1e-9):
+        raise BadEvidence(f"a look errs with {look.level:g} under this plan, not {verdict['look']['level']:g}")
 
 
 def _compare_case(verdict: dict[str, Any], found: Outcomes, case: Case) -> None:

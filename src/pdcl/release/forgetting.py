@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pdcl.errors import PdclError, StateError, UsageError
 from pdcl.given import path_of, short
+from pdcl.lifelong import rows
 from pdcl.lifelong.backbone import unchanged
 from pdcl.lifelong.entry import FORGOTTEN
 from pdcl.lifelong.learner import Learner
@@ -104,13 +105,14 @@ def forget(
 
     A model of `exact` with erasable=True is then solved anew without them, and equals one that never saw them.
 
-    samples: their inputs, as an array, (x, y), or a file or directory with x. group: `COLUMN=VALUE`, a column of
-    `learn(…, columns=)` or the groups of `learn(…, groups=)`. audit: the audit set. evidence: a directory of evidence
-    folders; those that hold the samples lose their copy of the audit samples, and still verify without it. handed:
-    what `pdcl.load` needs. The lineage keeps that something was forgotten, when and how many, and keyed hashes of what
-    the weights were trained on, so that the gate still refuses it as audit data.
+    samples: their inputs, as an array, (x, y), a file or directory with x, or rows of a table. group: `COLUMN=VALUE`,
+    a column of `learn(…, columns=)` or the groups of `learn(…, groups=)`. audit: the audit set. evidence: a directory
+    of evidence folders; those that hold the samples lose their copy of the audit samples, and still verify without
+    it. handed: what `pdcl.load` needs. The lineage keeps that something was forgotten, when and how many, and keyed
+    hashes of what the weights were trained on, so that the gate still refuses it as audit data.
     """
-    path, wanted = path_of(model, "model"), Wanted.of(samples, group)
+    path, in_rows = path_of(model, "model"), group is None and rows.is_table(samples)
+    wanted = None if in_rows else Wanted.of(samples, group)
     for what, place in (("audit", audit), ("evidence", evidence)):
         if place is not None and not path_of(place, what).is_dir():
             raise UsageError(f"{what}={str(place)!r} is no directory; nothing was forgotten")
@@ -119,6 +121,7 @@ def forget(
         work.clear()
         _check_link(path / PREVIOUS)
         learner = load(path, **copy.deepcopy(handed))
+        wanted = wanted or Wanted.of(rows.known(learner, samples), None)
         trained = _trained_on(learner, wanted)
         places = [path, *([path / PREVIOUS] if (path / PREVIOUS / MANIFEST).is_file() else [])]
         states = {place: learner if place == path else load(place, **copy.deepcopy(handed)) for place in places}

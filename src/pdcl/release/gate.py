@@ -145,7 +145,7 @@ class Case:
         untold = remember(home, ledger, self.audit, sample)
         notes += [f"Ledger: {ledger.path}", *unread]
         notes += [f"{place} can't be written, so that it doesn't know of this look." for place in untold]
-        help_ = levers(self.learner, decision.rows, self.asked.by, self.task_names)
+        help_ = levers(self.learner, decision.rows, self.asked.by, self.task_names, look.looks)
         return Verdict(decision, look, self.question, notes, help_, command)
 
     @cached_property

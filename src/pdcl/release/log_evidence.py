@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pdcl.limits.limits import as_limits
+from pdcl.logs.log import digest
 from pdcl.release.changes import change_of
 from pdcl.release.deciding import PASS, UNDECIDED, Row, decide
 from pdcl.release.estimates import estimate_of
@@ -22,6 +23,7 @@ from pdcl.release.folder import BadEvidence, check_place, json_bytes, packed, wr
 from pdcl.release.ledger import Ledger
 from pdcl.release.outcome import Verdict
 from pdcl.release.output import as_json, as_junit, as_markdown
+from pdcl.release.pairing import value_of
 from pdcl.release.plan_file import Plan
 
 if TYPE_CHECKING:
@@ -80,11 +82,17 @@ def release_fields(case: Compared, verdict: Verdict, plan: Plan | None) -> dict[
 
 def recompute(verdict: dict[str, Any], held: dict[str, Any]) -> None:
     """Raise BadEvidence unless the scores of the items give this verdict."""
-    as_limits(verdict["question"]["limits"])
-    made = []
+    limits, made = as_limits(verdict["question"]["limits"]), []
+    keys = sorted([str(task), str(id)] for task, id in zip(held["task"], held["id"], strict=True))
+    if digest(keys) != verdict["question"]["audit"]:
+        raise BadEvidence("the items of outcomes.npz are not those of the verdict")
     for stated, mask in zip(verdict["rows"], held["member"], strict=True):
         new, old = held["new"][mask], held["old"][mask]
         who = held["clusters"][mask] if "clusters" in held else None
+        column, _, value = stated["group"].partition("=")
+        limit = limits.segments.get((column, value)) or limits.of(stated["group"], 0)
+        if limit is None or stated["limit"] != value_of(limit):
+            raise BadEvidence(f"{stated['group']} is judged by {stated['limit']:g}, not by its stated limit")
         estimate = change_of(new, old, who) if stated["criterion"] == "drop" else estimate_of(new, who)
         made.append(Row(stated["criterion"], stated["group"], stated["limit"], estimate, int(mask.sum())))
     again = decide(made, verdict["look"]["level"])

@@ -164,7 +164,8 @@ def counted(
     least = min((each.look.looks for each in past), default=many)
     if len(past) >= least:
         raise LedgerError(
-            f"all {least} planned looks at {_these(sample, past)} are taken ({_places(past)}); a further one needs "
+            f"{'the one planned look' if least == 1 else f'all {least} planned looks'} at {_these(sample, past)} "
+            f"{'is' if least == 1 else 'are'} taken ({_places(past)}); a further one needs "
             "audit data that no look has seen. Plan more at its first use: --looks N"
         )
     return Look(len(past) + 1, many, sure, False, key)

@@ -95,9 +95,9 @@ class Compared:
         new, old = self.new[mask], self.old[mask]
         who = None if clusters is None else clusters[mask]
         rates = float(old.mean()), float(new.mean())
-        if isinstance(limit, Rise):
-            return Row("drop", name, limit.floor, change_of(new, old, who), int(mask.sum()), *rates), mask
-        return Row("error", name, limit.of(0), estimate_of(new, who), int(mask.sum()), *rates), mask
+        rise = isinstance(limit, Rise)
+        estimate = change_of(new, old, who) if rise else estimate_of(new, who)
+        return Row("drop" if rise else "error", name, value_of(limit), estimate, int(mask.sum()), *rates), mask
 
     @property
     def items(self) -> list[Item]:
@@ -191,6 +191,11 @@ class Compared:
         if self.free:
             lines.append(f"Not judged, as no limit is stated: {', '.join(self.free)}.")
         return lines + _of_files(self.before, self.after)
+
+
+def value_of(limit: Tolerance) -> float:
+    """A limit on logs as a number: a rise of the error rate, or the rate."""
+    return limit.floor if isinstance(limit, Rise) else limit.of(0)
 
 
 def check_measures(one: Log, other: Log, keys: list[Key], names: tuple[str, str] = ("before", "after")) -> None:

@@ -220,7 +220,7 @@ def _decide(
     record = {**about, **gated(verdict), "trace": seen, "evidence": place}
     if verdict.verdict == UNDECIDED and job.accepted is not None:
         Ledger(job.audit / LEDGER).accept(verdict.look, job.name, job.accepted)
-        record |= {"override": job.accepted, "why": f"{record['why']} Accepted by hand: {job.accepted}"}
+        record |= {"override": job.accepted, "why": f"{record['why']} Accepted by hand: {job.accepted.rstrip('.')}."}
     elif not verdict:
         return _refused(job, work, old, candidate, record, verdict)
     return _promoted(job, work, candidate, planned, record, verdict)

@@ -162,6 +162,7 @@ def plain(value: Any) -> Any:
     from torch import nn
 
     from pdcl.limits.tolerance import Tolerance, describe
+    from pdcl.objective import Objective
 
     if isinstance(value, nn.Module):
         return getattr(value, "pdcl_reference", repr(value))
@@ -169,4 +170,6 @@ def plain(value: Any) -> Any:
         return [plain(value.func), *map(plain, value.args), plain(value.keywords)]
     if isinstance(value, type | FunctionType):
         return f"{value.__module__}:{value.__qualname__}"
-    return describe(value) if isinstance(value, Tolerance) else getattr(value, "name", repr(value))
+    return (
+        describe(value) if isinstance(value, Tolerance) else value.name if isinstance(value, Objective) else repr(value)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -114,6 +114,21 @@ class TensorData(Data):
         return self.x is other.x and self._all_targets is other._all_targets
 
 
+@runtime_checkable
+class ReadsBatches(Protocol):
+    """A Dataset that reads the inputs of many rows at once."""
+
+    def read_batch(self, rows: list[int]) -> Tree: ...
+
+
+@runtime_checkable
+class InBlocks(Protocol):
+    """A Dataset that is read from its start: the block of each sample, shuffled within itself alone."""
+
+    @property
+    def blocks(self) -> Tensor: ...
+
+
 class DatasetData(Data):
     """A `torch.utils.data.Dataset` of (input, target) pairs, read sample by sample when it is asked for.
 
@@ -141,11 +156,13 @@ class DatasetData(Data):
     ) -> None:
         self.dataset = dataset
         self.readers = readers or Readers(workers)
-        self.by_batch: Callable[[list[int]], Tree] | None = getattr(dataset, "read_batch", None)
+        self.by_batch: Callable[[list[int]], Tree] | None = (
+            dataset.read_batch if isinstance(dataset, ReadsBatches) else None
+        )
         self.collate = collate
         self.leaves = leaves
         self.rows = torch.arange(len(targets)) if rows is None else rows
-        blocks: Tensor | None = getattr(dataset, "blocks", None)
+        blocks = dataset.blocks if isinstance(dataset, InBlocks) else None
         self.blocks = None if blocks is None else blocks[self.rows]
         self.slow = workers > 0 or self.by_batch is not None or blocks is not None
         self.workers = workers

@@ -7,18 +7,9 @@ from pdcl.streams.catalog import Entry
 
 
 def _benchmark(source: Source, summary: str, tasks: int, classes: int, regime: str = "offline") -> Entry:
-    return Entry(
-        source.name,
-        f"pdcl.lab.benchmarks.{source.name}:load",
-        summary,
-        tasks,
-        classes,
-        regime,
-        source.size,
-        source.licence,
-        needs_download=True,
-        reference=source.reference,
-    )
+    place = f"pdcl.lab.benchmarks.{source.name}:load"
+    about = summary, tasks, classes, regime, source.size, source.licence
+    return Entry(source.name, place, *about, needs_download=True, reference=source.reference)
 
 
 BENCHMARKS = (

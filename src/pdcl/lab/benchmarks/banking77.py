@@ -22,10 +22,7 @@ CLASSES = 77
 
 
 def load(
-    data: str | Path | None = None,
-    features: str = "hashed",
-    classes_per_task: int = 11,
-    order_seed: int | None = None,
+    data: str | Path | None = None, features: str = "hashed", classes_per_task: int = 11, order_seed: int | None = None
 ) -> Stream:
     """10,003 training and 3,080 test questions; intents in the order of the authors' list.
 

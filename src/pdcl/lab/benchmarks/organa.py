@@ -13,17 +13,9 @@ from pdcl.streams.task import Stream
 from pdcl.streams.transform import Transform
 
 ORGANS = (
-    "bladder",
-    "femur-left",
-    "femur-right",
-    "heart",
-    "kidney-left",
-    "kidney-right",
-    "liver",
-    "lung-left",
-    "lung-right",
+    "bladder", "femur-left", "femur-right", "heart", "kidney-left", "kidney-right", "liver", "lung-left", "lung-right",
     "pancreas",
-)
+)  # fmt: skip
 SPLITS = ("train", "val", "test")
 
 

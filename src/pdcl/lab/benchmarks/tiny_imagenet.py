@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +50,9 @@ def read(located: Located, size: int = SIDE) -> Arrays:
         images.setdefault((side, wnid), {})[number] = decoded(content, size)
     sides = {side: [images.get((side, wnid), {}) for wnid in wnids] for side in COUNTS}
     for side, classes in sides.items():
-        _require_count(path, side, wnids, classes)
+        for wnid, found in zip(wnids, classes, strict=True):
+            if len(found) != COUNTS[side]:
+                raise WrongFile(f"{path} holds {len(found)} {side} images of {wnid}; there should be {COUNTS[side]}")
     x = {f"{side}_x": np.stack([one[k] for one in classes for k in sorted(one)]) for side, classes in sides.items()}
     y = {f"{side}_y": np.repeat(np.arange(CLASSES, dtype=np.uint8), COUNTS[side]) for side in sides}
     return {**x, **y, "names": np.array(list(names.values()))}
@@ -98,9 +99,3 @@ def halved(pixels: Pixels) -> Pixels:
     wide = pixels.astype(np.uint16)
     total = wide[:, ::2, ::2] + wide[:, 1::2, ::2] + wide[:, ::2, 1::2] + wide[:, 1::2, 1::2]
     return ((total + 2) // 4).astype(np.uint8)
-
-
-def _require_count(path: Path, side: str, wnids: Sequence[str], classes: Sequence[dict[int, Pixels]]) -> None:
-    for wnid, images in zip(wnids, classes, strict=True):
-        if len(images) != COUNTS[side]:
-            raise WrongFile(f"{path} holds {len(images)} {side} images of {wnid}; there should be {COUNTS[side]}")

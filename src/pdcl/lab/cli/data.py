@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
 
-from pdcl.cli.form import plain
 from pdcl.errors import UsageError
 from pdcl.lab.benchmarks.raw.archive import directories, fetch, status, verify
+from pdcl.lab.cli.asking import parsed, unfolded
 from pdcl.printable import say
-from pdcl.screen import Screen
 from pdcl.storage.cache import cache_directory
 
 FAILED = 1
@@ -58,23 +57,10 @@ def main(argv: list[str]) -> int:
         lines = "\n".join(f"  {verb:<8}{(kind.__doc__ or '').rstrip('.')}" for verb, kind in VERBS.items())
         say(f"usage: pdcl data list|fetch|verify …\n\n{lines}")
         return 0 if argv and argv[0] in ("-h", "--help") else 2
-    match _parsed(argv[0], argv[1:]):
-        case Listing(data=data):
-            return _list(data)
-        case Fetching(names=names, data=data):
-            return _fetch(names, data)
-        case Verifying(names=names, data=data):
-            return _verify(names, data)
-    raise AssertionError("every verb has its case")
-
-
-def _parsed(verb: str, argv: list[str]) -> object:
-    try:
-        return tyro.cli(plain(VERBS[verb]), args=argv, prog=f"pdcl data {verb}")
-    except SystemExit as stop:
-        if stop.code:
-            raise UsageError(f"see 'pdcl data {verb} --help'") from stop
-        raise
+    asked: Any = parsed(VERBS[argv[0]], argv[1:], f"pdcl data {argv[0]}")
+    if isinstance(asked, Listing):
+        return _list(asked.data)
+    return (_fetch if isinstance(asked, Fetching) else _verify)(asked.names, asked.data)
 
 
 def _list(data: Path | None) -> int:
@@ -83,8 +69,7 @@ def _list(data: Path | None) -> int:
     for line in found:
         here = "yes" if line.present else "no"
         table.add_row(line.name, here, _size(line.size), line.variant or "–", line.licence, line.where or "–")
-    console = Screen()
-    (console if console.is_terminal else Screen(width=500)).print(table)
+    unfolded().print(table)
     say("looked in: " + ", ".join(str(place) for place in directories(data)))
     missing = [line.name for line in found if not line.present]
     say(f"next: pdcl data fetch {missing[0]}" if missing else f"next: pdcl run {found[0].name} pdcl --memory 500")

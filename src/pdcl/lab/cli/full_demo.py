@@ -20,8 +20,15 @@ BASELINES = ("er", "er-ring")
 
 def main(out: Path, workers: int) -> int:
     """Carry out the study `demo` and show it; the exit code."""
-    if code := _run(out, workers):
-        return code
+    from pdcl.lab.cli.study_display import StudyDisplay
+    from pdcl.lab.studies import LocalProcesses, execute, load
+
+    with LocalProcesses(workers) as engine, StudyDisplay(out, workers) as display:
+        outcome = execute(load("demo"), out, engine, display.listener)
+    for ended in outcome.failures:
+        say(f"failed: {ended.job.spec.title}: {ended.cause}")
+    if outcome.failures:
+        return 1
     # The short demo lies there too, on another form of the stream.
     rows = [row for row in scan(out) if "stream.domains" not in row.options]
     console = Screen(markup=True)
@@ -43,18 +50,6 @@ def main(out: Path, workers: int) -> int:
     return 0
 
 
-def _run(out: Path, workers: int) -> int:
-    """Carry out the study `demo`; its exit code."""
-    from pdcl.lab.cli.study_display import StudyDisplay
-    from pdcl.lab.studies import LocalProcesses, execute, load
-
-    with LocalProcesses(workers) as engine, StudyDisplay(out, workers) as display:
-        outcome = execute(load("demo"), out, engine, display.listener)
-    for ended in outcome.failures:
-        say(f"failed: {ended.job.spec.title}: {ended.cause}")
-    return 1 if outcome.failures else 0
-
-
 def _course(rows: list[Row]) -> Table:
     """Methods × tasks: how accuracy on what was seen so far went down."""
     matrices: dict[str, list[list[list[float]]]] = {}
@@ -64,12 +59,9 @@ def _course(rows: list[Row]) -> Table:
     tasks = len(next(iter(matrices.values()))[0])
     table = Table("method", *(f"after {j + 1}" for j in range(tasks)), box=None)
     for name, runs in matrices.items():
-        table.add_row(name, *(f"{100 * _seen_so_far(runs, j):.1f}" for j in range(tasks)))
+        seen = [[sum(matrix[j][: j + 1]) / (j + 1) for matrix in runs] for j in range(tasks)]
+        table.add_row(name, *(f"{100 * interval(each)[0]:.1f}" for each in seen))
     return table
-
-
-def _seen_so_far(runs: list[list[list[float]]], task: int) -> float:
-    return interval([sum(matrix[task][: task + 1]) / (task + 1) for matrix in runs])[0]
 
 
 def _prices(path: Path) -> Table:

@@ -13,12 +13,11 @@ from typing import Annotated, Any
 
 import tyro
 
-from pdcl.cli.form import plain
-from pdcl.errors import Interrupted, UsageError
-from pdcl.lab.cli.engine_options import EngineOptions
-from pdcl.lab.studies import Outcome, RunSpec, Study, execute, load, shipped
-from pdcl.lab.studies.choosing import chosen_by
+from pdcl.errors import Interrupted
+from pdcl.lab.cli.asking import EngineOptions, parsed
+from pdcl.lab.studies import Outcome, RunSpec, execute, load, shipped
 from pdcl.lab.studies.execution import FAILURES
+from pdcl.lab.studies.expansion import chosen_by
 from pdcl.printable import say
 
 FAILED = 1
@@ -55,7 +54,8 @@ def main(argv: list[str]) -> int:
     if not argv:
         say(f"usage: pdcl study FILE_OR_NAME [options]\n\nOurs: {', '.join(shipped())}. See 'pdcl study --help'.")
         return 2
-    options = _parsed(argv)
+    kind = (tyro.conf.PositionalRequiredArgs, tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff)
+    options = parsed(Command, argv, "pdcl study", kind)
     if options.data is not None:
         # Worker processes look there too.
         os.environ["PDCL_DATA"] = options.data
@@ -64,40 +64,16 @@ def main(argv: list[str]) -> int:
         study = replace(study, plugins=(*study.plugins, options.plugin))
     out = options.out or Path("runs") / study.name
     only = chosen_by(study, options.only)
-    if options.dry_run:
-        return _show(study, out, options.processes, only)
-    return _carry_out(study, out, options, only, argv)
-
-
-def _parsed(argv: list[str]) -> Command:
-    try:
-        return tyro.cli(
-            plain(Command),
-            args=argv,
-            prog="pdcl study",
-            config=(tyro.conf.PositionalRequiredArgs, tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff),
-        )
-    except SystemExit as stop:
-        if stop.code:
-            raise UsageError("see 'pdcl study --help'") from stop
-        raise
-
-
-def _show(study: Study, out: Path, workers: int, only: Any) -> int:
-    from pdcl.lab.cli.study_display import preview, preview_parts
+    from pdcl.lab.cli.study_display import StudyDisplay, preview, preview_parts
     from pdcl.lab.studies.preview import look_ahead
 
-    if study.plugins:
-        print(f"running plug-ins, which are Python code: {', '.join(study.plugins)}")
-    found = look_ahead(study, out, only)
-    preview(found, workers)
-    preview_parts(study, found, workers)
-    return 0
-
-
-def _carry_out(study: Study, out: Path, options: Command, only: Any, argv: list[str]) -> int:
-    from pdcl.lab.cli.study_display import StudyDisplay
-
+    if options.dry_run:
+        if study.plugins:
+            print(f"running plug-ins, which are Python code: {', '.join(study.plugins)}")
+        found = look_ahead(study, out, only)
+        preview(found, options.processes)
+        preview_parts(study, found, options.processes)
+        return 0
     again = "pdcl study " + shlex.join(argv)
     with _terminable(again), options.new_engine() as engine, StudyDisplay(out, engine.workers) as display:
         outcome = execute(study, out, engine, display.listener, only)
@@ -132,14 +108,11 @@ def _close(outcome: Outcome, again: str) -> int:
     for ended in outcome.failures:
         causes.setdefault(ended.cause, []).append(ended.job.spec)
     for cause, specs in causes.items():
-        say("\n".join([*(f"failed: {_line(spec)}" for spec in specs), f"    {cause}"]))
+        lines = [f"failed: {spec.title}{'' if spec.held_out is None else ' (tuning)'}" for spec in specs]
+        say("\n".join([*lines, f"    {cause}"]))
     if outcome.failures:
         say(f"their tracebacks: {outcome.out / FAILURES}")
         say(f"wrote {outcome.out}\nnext: {again}   (tries them again)")
         return FAILED
     say(f"wrote {outcome.out}\nnext: pdcl results {shlex.quote(str(outcome.out))}")
     return 0
-
-
-def _line(spec: RunSpec) -> str:
-    return spec.title + ("" if spec.held_out is None else " (tuning)")

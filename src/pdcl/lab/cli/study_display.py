@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pdcl.cli.picturing import Pictured
+from pdcl.lab.cli.asking import unfolded
 from pdcl.lab.studies import Ended, Planned, RunSpec, Started, Study
 from pdcl.lab.studies.curves import Answered
 from pdcl.lab.studies.estimating import Estimator
@@ -44,11 +45,10 @@ class StudyDisplay(Pictured):
         ahead = self.estimator.total([*self.running, *self.waiting, *self.later], self.workers)
         if ahead is None:
             return None
-        spent = [
-            (self.estimator.seconds(spec), time.monotonic() - start) for spec, start in self.running.copy().items()
-        ]
-        # A run that takes longer than was thought is about to end, but not yet.
-        saved = sum(min(taken, (thought or 0.0) - 0.1 * taken) for thought, taken in spent)
+        now, saved = time.monotonic(), 0.0
+        for spec, start in self.running.copy().items():
+            # A run that takes longer than was thought is about to end, but not yet.
+            saved += min(now - start, (self.estimator.seconds(spec) or 0.0) - 0.1 * (now - start))
         return max(ahead - saved / self.workers, 0.0)
 
     def listener(self, notice: Notice) -> None:
@@ -101,10 +101,7 @@ class StudyDisplay(Pictured):
 
 def preview(found: Preview, workers: int) -> None:
     """What `--dry-run` prints."""
-    console = Screen()
-    if not console.is_terminal:
-        # A pipe has no width; what is read by programs shouldn't be folded.
-        console = Screen(width=500)
+    console = unfolded()
     table = Table("run", "state", "estimate", box=None, padding=(0, 2, 0, 0))
     for spec, state in found.runs:
         name = spec.title + ("" if spec.held_out is None else " (tuning)")

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pdcl.cli.form import plain
+from pdcl.lab.cli.asking import numbers
 from pdcl.screen import Screen
 
 if TYPE_CHECKING:
@@ -114,9 +115,8 @@ def _sizes(text: str) -> list[int]:
 
 
 def _needs(needs: list[Need]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("task", "limit", "at most", "error (places)", "a", "c", "off", "needs"):
-        table.add_column(name, justify="left" if name in ("task", "limit", "needs") else "right")
+    columns = ("task", "limit", "at most", "error (places)", "a", "c", "off", "needs")
+    table = numbers(columns, ("task", "limit", "needs"))
     for need in needs:
         most = "–" if need.limit is None else f"{100 * need.limit:.1f} %"
         points = ", ".join(f"{100 * error:.1f} % ({n:g})" for n, error in need.curve.points)
@@ -126,9 +126,8 @@ def _needs(needs: list[Need]) -> Table:
 
 
 def _table(found: list[Reach]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("task", "loss alone", "held out", "error", "loss together", "held out", "error", "proposed"):
-        table.add_column(name, justify="left" if name == "task" else "right")
+    columns = ("task", "loss alone", "held out", "error", "loss together", "held out", "error", "proposed")
+    table = numbers(columns, ("task",))
     for each in found:
         table.add_row(Text(each.name), *_cells(each.alone), *_cells(each.together), f"{each.proposal:.3g}")
     return table

@@ -10,7 +10,7 @@ import tyro
 from rich.table import Table
 
 from pdcl.cli.form import plain
-from pdcl.lab.cli.engine_options import EngineOptions
+from pdcl.lab.cli.asking import EngineOptions, numbers
 from pdcl.screen import Screen
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ def main(argv: list[str]) -> int:
     from pdcl.lab.studies.whatif_figure import draw
 
     with asked.new_engine() as engine:
-        found = whatif(
-            asked.run, asked.task - 1, asked.tolerance or None,
-            repeats=asked.repeats, longer=asked.longer, engine=engine,
-        )  # fmt: skip
+        how = {"repeats": asked.repeats, "longer": asked.longer}
+        found = whatif(asked.run, asked.task - 1, asked.tolerance or None, **how, engine=engine)
     console = Screen(soft_wrap=True)
     console.print(f"{found.name}: ε = {found.tolerance:.4g}, λ = {found.dual:.4g}, P(ε) = {found.value:.4g}")
     console.print(_table(found))
@@ -61,16 +59,12 @@ def main(argv: list[str]) -> int:
 
 
 def _table(found: Curve) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("tolerance", "γ", "P(ε + γ) − P(ε)", "± 2 s.e.", "−λγ", "on memory", ""):
-        table.add_column(name, justify="left" if name == "" else "right")
+    table = numbers(("tolerance", "γ", "P(ε + γ) − P(ε)", "± 2 s.e.", "−λγ", "on memory", ""), ("",))
     for point in found.points:
         spread = "–" if point.error is None else f"{2 * point.error:.4f}"
         where = "above the line" if point.above else "below, within noise" if point.compatible else "below the line"
-        table.add_row(
-            f"{found.tolerance + point.change:.4g}", f"{point.change:+.4g}", f"{point.gain:+.4f}", spread,
-            f"{point.line:+.4f}", f"{point.on_memory:.4f}", where,
-        )  # fmt: skip
+        moved = f"{found.tolerance + point.change:.4g}", f"{point.change:+.4g}", f"{point.gain:+.4f}"
+        table.add_row(*moved, spread, f"{point.line:+.4f}", f"{point.on_memory:.4f}", where)
     return table
 
 

@@ -12,19 +12,10 @@ from pdcl.errors import UsageError
 from pdcl.lab.figures import grids, runs, sweeps
 from pdcl.lab.figures.drawn import Drawn, rows_of
 from pdcl.lab.figures.duals import draw_duals
-from pdcl.lab.figures.mapping import draw_map
-from pdcl.lab.figures.selecting import (
-    largest,
-    main_runs,
-    of_memory,
-    partitioned_by_dual,
-    primal_dual,
-    sized,
-    titled,
-)
+from pdcl.lab.figures.mapping import draw_map, names_of
+from pdcl.lab.figures.selecting import largest, main_runs, of_memory, partitioned_by_dual, primal_dual, sized, titled
 from pdcl.records import Group, Row
 from pdcl.records.reading import read_result
-from pdcl.reports.dossier import read_story
 from pdcl.reports.writing import find
 
 
@@ -56,8 +47,7 @@ def draw_rows(
     out.mkdir(parents=True, exist_ok=True)
     drawn = Drawn(out, formats)
     drawn.put("zeta", "", runs.zeta, "")
-    settings = groupby(sorted(rows, key=_setting), _setting)
-    for (stream, preset), members in settings:
+    for (stream, preset), members in groupby(sorted(rows, key=_setting), _setting):
         _setting_figures(drawn, suffix(stream, preset), list(members), wanted or Wanted())
     _grids(drawn, list(rows))
     return drawn
@@ -83,11 +73,10 @@ def _setting_figures(drawn: Drawn, suffix: str, rows: list[Row], wanted: Wanted)
     groups = main_runs(rows)
     for metric in sweeps.METRICS:
         draw_it = partial(sweeps.versus_memory, groups, metric) if largest(groups) else None
-        reason = "no run keeps a memory counted in samples"
-        drawn.put(f"{metric}-memory", suffix, draw_it, reason, rows_of(groups))
+        drawn.put(f"{metric}-memory", suffix, draw_it, "no run keeps a memory counted in samples", rows_of(groups))
+    own = [row for row in rows if primal_dual(row)]
     for option, symbol in (("tolerance", "tolerance ε"), ("alpha", "α")):
         reason = f"no two groups of runs differ in {option} alone; vary it with `pdcl run … --{option}`"
-        own = [row for row in rows if primal_dual(row)]
         shown = [row for line in sweeps.lines(own, option) for row in rows_of(line.values())]
         drawn.put(option, suffix, partial(sweeps.ablation, own, option, symbol), reason, shown)
     _divided(drawn, suffix, of_memory(groups, wanted.memory))
@@ -100,35 +89,28 @@ def _grids(drawn: Drawn, rows: list[Row]) -> None:
     for preset, members in groupby(sorted(rows, key=lambda row: row.preset), lambda row: row.preset):
         groups = main_runs(list(members))
         suffix = "" if preset == "auto" else preset
-        reason = "no stream was run with two sizes of memory"
+        held = [member for member in groups if sized(member)]
         draw_it = partial(grids.sweep_grid, groups) if grids.swept(groups) else None
-        drawn.put("sweeps", suffix, draw_it, reason, rows_of(filter(sized, groups)))
-        reason = "pdcl0 and pdcl haven't both been run"
-        shown = rows_of(g for g in groups if sized(g) and g.label in grids.WITHOUT_SELECTION)
-        drawn.put("partitioning", suffix, partial(grids.partition_grid, groups), reason, shown)
+        drawn.put("sweeps", suffix, draw_it, "no stream was run with two sizes of memory", rows_of(held))
+        shown = rows_of(member for member in held if member.label in grids.WITHOUT_SELECTION)
+        draw_it = partial(grids.partition_grid, groups)
+        drawn.put("partitioning", suffix, draw_it, "pdcl0 and pdcl haven't both been run", shown)
 
 
 def _divided(drawn: Drawn, suffix: str, groups: list[Group]) -> None:
     """How memory is divided: distance from equal shares by method, and the evolution of one that follows its duals."""
-    held = {member.label: _partitions(member) for member in groups}
-    held = {label: each for label, each in held.items() if each}
+    held: dict[str, list[list[list[int]]]] = {}
+    for member in groups:
+        found = [read_result(row.path)["partitions"] for row in member.rows]
+        if known := [counts for counts in found if counts and all(counts)]:
+            held[member.label] = known
     dividing = [member for member in groups if member.label in held]
     draw_it = partial(runs.distance, held, dividing[0].first.stream) if held else None
     drawn.put("distance", suffix, draw_it, "no run keeps a memory", rows_of(dividing))
     chosen = partitioned_by_dual(dividing)
+    draw_it = None
+    if chosen is not None:
+        names = names_of(chosen)[0] or [str(k + 1) for k in range(1000)]
+        draw_it = partial(runs.partition, held[chosen.label][0], names, titled(chosen))
     reason = "no primal-dual method with a partition by dual was run"
-    if chosen is None:
-        drawn.skipped[f"partition-{suffix}"] = reason
-        return
-    draw_it = partial(runs.partition, held[chosen.label][0], _names(chosen), titled(chosen))
-    drawn.put("partition", suffix, draw_it, reason, [chosen.first])
-
-
-def _partitions(member: Group) -> list[list[list[int]]]:
-    found = [read_result(row.path)["partitions"] for row in member.rows]
-    return [counts for counts in found if counts and all(counts)]
-
-
-def _names(member: Group) -> list[str]:
-    chapters = read_story(member.first.path, points=4).chapters
-    return [", ".join(each.classes) or each.name for each in chapters] or [str(k + 1) for k in range(1000)]
+    drawn.put("partition", suffix, draw_it, reason, [chosen.first] if chosen else [])

@@ -43,10 +43,8 @@ class Drawn:
             made = draw_it() if draw_it is not None else None
         except MALFORMED as error:
             # Files that were changed since: one bad run must not keep the other figures from being drawn.
-            made, reason = (
-                None,
-                f"its runs hold values that can't be drawn ({type(error).__name__}: {str(error)[:100]})",
-            )
+            made = None
+            reason = f"its runs hold values that can't be drawn ({type(error).__name__}: {str(error)[:100]})"
         if made is None:
             self.skipped[name] = reason
             return

@@ -89,15 +89,12 @@ def duals(line: Mapping[float, Group], stories: Mapping[float, Story]) -> Any:
             lambdas(axes, stories[value], start_of(line[value].first))
             axes.set(title=f"{name}: ε = {value:g}", xlabel="step")
         # The panels share this axis: the first alone would decide how far it goes.
-        panels[0][0].set_ylim(0, 1.05 * max(_largest(stories[value]) for value in names))
+        kept = [duals for value in names for _, _, duals in stories[value].duals.kept()]
+        panels[0][0].set_ylim(0, 1.05 * max(each for duals in kept for each in duals[1:] if each is not None))
         panels[0][0].set_ylabel("λ")
         made.suptitle(_plainly(line), fontsize=8)
         made.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=8, title="λ of")
         return made
-
-
-def _largest(story: Story) -> float:
-    return max(each for _, _, values in story.duals.kept() for each in values[1:] if each is not None)
 
 
 def tight_usual_loose(line: Mapping[float, Group]) -> dict[float, str]:

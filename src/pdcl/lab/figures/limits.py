@@ -28,12 +28,11 @@ def limit(axes: Any, lines: Mapping[str, Sequence[float]], metric: str) -> None:
     noted = room * NOTE / MARGIN if far else 0.0
     axes.set_ylim(min(values) - room - noted * below, max(values) + room + noted * (not below))
     if far:
-        notes = [f"{label} {_span(lines[label])}" for label in far]
+        ends = {label: (min(lines[label]), max(lines[label])) for label in far}
+        notes = [f"{label} {'–'.join(dict.fromkeys(f'{end:.0f}' for end in both))}" for label, both in ends.items()]
         text = ("below: " if below else "above: ") + ", ".join(notes)
-        axes.text(
-            0.98, 0.02 if below else 0.98, text, transform=axes.transAxes, fontsize=6,
-            ha="right", va="bottom" if below else "top",
-        )  # fmt: skip
+        y, va = (0.02, "bottom") if below else (0.98, "top")
+        axes.text(0.98, y, text, transform=axes.transAxes, fontsize=6, ha="right", va=va)
 
 
 def mark_cut_off(axes: Any) -> None:
@@ -62,11 +61,6 @@ def _bars(axes: Any) -> Iterator[tuple[float, float, Any, float, float]]:
         for (x, mean), segment in zip(line.get_xydata(), bars[0].get_segments() if bars else (), strict=False):
             ends = [value for _, value in segment]
             yield x, mean, line.get_color(), min(ends), max(ends)
-
-
-def _span(values: Sequence[float]) -> str:
-    ends = list(dict.fromkeys(f"{value:.0f}" for value in (min(values), max(values))))
-    return "–".join(ends)
 
 
 def far_behind(lines: Mapping[str, Sequence[float]], worse: Any = min) -> list[str]:

@@ -20,8 +20,6 @@ from pdcl.reports.holdings import Holdings, read_holdings
 
 # Beyond this many classes a legend of them leaves no room for the map: a task is one marker then.
 MOST_CLASSES = 14
-REASON = "no run left a memory.safetensors with features"
-REASON_SAMPLES = "no run with a dual for every sample left a memory.safetensors with features"
 
 
 def draw_map(drawn: Drawn, suffix: str, groups: Sequence[Group], memory: int | None, sample_duals: bool) -> None:
@@ -39,15 +37,16 @@ def draw_map(drawn: Drawn, suffix: str, groups: Sequence[Group], memory: int | N
         if shown is None:
             return None
         drawn.mapped[member.first.path] = shown
-        return samples_map(shown, *_names(member), titled(member))
+        return samples_map(shown, *names_of(member), titled(member))
 
-    rows = [] if found is None else [found[0].first]
-    drawn.put("map", suffix, draw_it, REASON_SAMPLES if sample_duals else REASON, rows)
+    which = " with a dual for every sample" if sample_duals else ""
+    reason = f"no run{which} left a memory.safetensors with features"
+    drawn.put("map", suffix, draw_it, reason, [] if found is None else [found[0].first])
 
 
 def _to_map(groups: Sequence[Group], memory: int | None) -> tuple[Group, Map | Holdings] | None:
     """Of those with a map or features: a dual per sample first, then this memory, then any duals, then the largest."""
-    found: list[tuple[bool, bool, bool, int, Group, Map | Holdings]] = []
+    found: list[tuple[Any, ...]] = []
     for member in groups:
         run = member.first
         wanted = level(run) == "sample", run.memory == memory
@@ -60,10 +59,10 @@ def _to_map(groups: Sequence[Group], memory: int | None) -> tuple[Group, Map | H
         except RecordError:
             continue
     best = max(found, key=lambda each: each[:4], default=None)
-    return None if best is None else best[4:]
+    return best and best[4:]
 
 
-def _names(member: Group) -> tuple[list[str], list[str]]:
+def names_of(member: Group) -> tuple[list[str], list[str]]:
     """Names of tasks, and of classes by their index."""
     story = read_story(member.first.path, points=4)
     tasks = [", ".join(each.classes) or each.name for each in story.chapters]
@@ -87,18 +86,18 @@ def samples_map(found: Map, tasks: Sequence[str], classes: Sequence[str] = (), t
     """
     dual = np.array(found.points["dual"], dtype=float)
     size = _sizes(dual, np.array(found.points["task"]))
-    by_class = _by_class(found.points)
+    # Every class has a marker of its own where all are known, and few enough.
+    pairs = {*zip(found.points["task"], found.points["label"], strict=True)}
+    by_class = all(label is not None and label >= 0 for _, label in pairs) and len(pairs) <= MOST_CLASSES
     clouds = list(_clouds(found.points, tasks, classes if by_class else None))
     with figure(width=1.3, height=1.2) as (made, axes):
         for each in clouds:
-            axes.scatter(
-                *(np.array(found.points[key])[each.rows] for key in ("x", "y")), s=size[each.rows], color=each.colour,
-                marker=each.marker, alpha=0.75, linewidths=0.3, edgecolors="white",
-            )  # fmt: skip
+            x, y = (np.array(found.points[key])[each.rows] for key in ("x", "y"))
+            own = {"s": size[each.rows], "color": each.colour, "marker": each.marker}
+            axes.scatter(x, y, **own, alpha=0.75, linewidths=0.3, edgecolors="white")
         axes.set(xticks=[], yticks=[], title=title)
         axes.grid(visible=False)
-        for side in axes.spines.values():
-            side.set_visible(False)
+        axes.spines[:].set_visible(False)
         _legend(made, clouds, by_class)
         if share := border_text(found.borders):
             # Below the whole figure: an axis label wider than its panel would be cut off.
@@ -110,12 +109,6 @@ def _sizes(dual: Any, task: Any) -> Any:
     """Of markers: 75 for the largest dual of each task, 5 for none; 12 for all where no sample of a task has one."""
     largest = np.array([dual[task == k].max() for k in task.tolist()])
     return np.where(largest > 0, 5 + 70 * dual / np.where(largest > 0, largest, 1), 12.0)
-
-
-def _by_class(points: Mapping[str, Any]) -> bool:
-    """Whether every class has a marker of its own: all are known, and few enough."""
-    known = all(label is not None and label >= 0 for label in points["label"])
-    return known and len({*zip(points["task"], points["label"], strict=True)}) <= MOST_CLASSES
 
 
 def _clouds(points: Mapping[str, Any], tasks: Sequence[str], classes: Sequence[str] | None) -> Iterator[Cloud]:

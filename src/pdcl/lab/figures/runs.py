@@ -48,7 +48,12 @@ def distance(partitions: Mapping[str, list[list[list[int]]]], title: str = "") -
 
     Methods that stay at 0 would lie on each other: they are named in a note instead.
     """
-    means = {label: _distances(runs) for label, runs in partitions.items()}
+    means: dict[str, list[tuple[float, float]]] = {}
+    for label, made in partitions.items():
+        each = [[distance_from_uniform(row) or 0.0 for row in counts] for counts in made]
+        # After every task that all runs have; no interval of too few runs.
+        found = [interval(values) for values in zip(*each, strict=False)]
+        means[label] = [(mean, half if len(each) >= FEWEST else 0.0) for mean, half in found]
     even = [label for label in ordered(means) if max(mean for mean, _ in means[label]) < EVEN]
     with figure() as (made, axes):
         for label, place in places(partitions).items():
@@ -67,22 +72,11 @@ def distance(partitions: Mapping[str, list[list[list[int]]]], title: str = "") -
         return made
 
 
-def _distances(runs: Sequence[Sequence[Sequence[int]]]) -> list[tuple[float, float]]:
-    """Mean and half its 95 % interval after every task that all runs have; 0 for an interval of too few runs."""
-    each = [[distance_from_uniform(row) or 0.0 for row in counts] for counts in runs]
-    found = [interval(values) for values in zip(*each, strict=False)]
-    return [(mean, half if len(each) >= FEWEST else 0.0) for mean, half in found]
-
-
 def _filled(k: int) -> dict[str, Any]:
     """Colour and hatch of the k-th task, told apart in grey too."""
-    return {
-        "color": COLOURS[k % len(COLOURS)],
-        # After the last colour they start again, with other hatches.
-        "hatch": HATCHES[(k + k // len(COLOURS)) % len(HATCHES)],
-        "edgecolor": "white",
-        "linewidth": 0.8,
-    }
+    # After the last colour they start again, with other hatches.
+    hatch = HATCHES[(k + k // len(COLOURS)) % len(HATCHES)]
+    return {"color": COLOURS[k % len(COLOURS)], "hatch": hatch, "edgecolor": "white", "linewidth": 0.8}
 
 
 def zeta() -> Any:

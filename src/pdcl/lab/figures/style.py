@@ -29,31 +29,14 @@ FORMATS = ("svg", "pdf", "png")
 SIZE = (3.4, 2.5)
 
 LOOK: Any = {
-    "figure.figsize": SIZE,
-    "figure.constrained_layout.use": True,
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "legend.fontsize": 7,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.grid": True,
-    "grid.color": "#e1e4e8",
-    "grid.linewidth": 0.5,
-    "axes.axisbelow": True,
-    "hatch.linewidth": 0.4,
-    "lines.linewidth": 1.3,
-    "lines.markersize": 4,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "none",
+    "figure.figsize": SIZE, "figure.constrained_layout.use": True, "font.size": 8, "axes.titlesize": 8,
+    "axes.labelsize": 8, "legend.fontsize": 7, "xtick.labelsize": 7, "ytick.labelsize": 7, "text.parse_math": False,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": "#e1e4e8", "grid.linewidth": 0.5, "hatch.linewidth": 0.4,
+    "lines.linewidth": 1.3, "lines.markersize": 4, "legend.frameon": False, "pdf.fonttype": 42, "svg.fonttype": "none",
     # The same figure is the same file, so that a repository of a paper shows real changes only.
     "svg.hashsalt": "pdcl",
-    "text.parse_math": False,
-}
+}  # fmt: skip
 
 
 def look(k: int) -> dict[str, Any]:

@@ -31,32 +31,24 @@ def versus_memory(groups: Sequence[Group], metric: str) -> Any:
 def memory_panel(axes: Any, groups: Sequence[Group], metric: str, looks: Mapping[str, int]) -> None:
     """The lines of one panel; a method looks the same in every panel that is given the same looks."""
     sizes = sorted({int(member.first.memory or 0) for member in groups if sized(member)})
-    if len(sizes) == 1:
-        _side_by_side(axes, groups, metric, looks)
-        return
-    for label, place in looks.items():
-        own = sorted((g for g in groups if g.label == label and sized(g)), key=lambda g: g.first.memory or 0)
-        if own:
-            _line(axes, [float(g.first.memory or 0) for g in own], own, metric, label, place)
-        elif level := next((g for g in groups if g.label == label), None):
-            axes.axhline(100 * level.estimate(METRICS[metric])[0], label=label, **{**look(place), "marker": None})
-    if sizes:
-        axes.set_xscale("log")
-    axes.set_xticks(sizes, [str(size) for size in sizes])
-    axes.minorticks_off()
-    limit(axes, _by_label(groups, metric), metric)
-    mark_cut_off(axes)
-
-
-def _side_by_side(axes: Any, groups: Sequence[Group], metric: str, looks: Mapping[str, int]) -> None:
-    """One size of memory: methods beside each other, or all of them would lie on one line."""
+    # One size of memory: methods beside each other, or all of them would lie on one line.
+    alone = len(sizes) == 1
     for x, (label, place) in enumerate(looks.items()):
-        own = [member for member in groups if member.label == label]
-        _line(axes, [float(x)] * len(own), own, metric, label, place)
-    size = next(member.first.memory for member in groups if sized(member))
-    axes.set_xticks([(len(looks) - 1) / 2], [str(size)])
-    axes.set_xlim(-0.8, len(looks) - 0.2)
-    axes.grid(axis="x", visible=False)
+        found = [member for member in groups if member.label == label]
+        places = [(float(x if alone else g.first.memory or 0), g) for g in found if alone or sized(g)]
+        own = sorted(places, key=lambda each: each[0])
+        if own:
+            _line(axes, [at for at, _ in own], [member for _, member in own], metric, label, place)
+        elif found:
+            axes.axhline(100 * found[0].estimate(METRICS[metric])[0], label=label, **{**look(place), "marker": None})
+    if alone:
+        axes.set_xticks([(len(looks) - 1) / 2], [str(sizes[0])])
+        axes.set_xlim(-0.8, len(looks) - 0.2)
+        axes.grid(axis="x", visible=False)
+    else:
+        axes.set_xscale("log" if sizes else "linear")
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.minorticks_off()
     limit(axes, _by_label(groups, metric), metric)
     mark_cut_off(axes)
 
@@ -118,11 +110,9 @@ def varied(rows: Sequence[Row], option: str) -> list[dict[float, Group]]:
         row = member.first
         value = amount(row.options.get(option))
         if value is not None:
-            rest = {name: each for name, each in row.in_effect.items() if name != option}
+            rest = sorted((name, each) for name, each in row.in_effect.items() if name != option)
             kind = "x" if str(row.options[option]).endswith("x") else ""
-            families[row.stream, row.preset, row.label, str(row.memory), kind, repr(sorted(rest.items()))][value] = (
-                member
-            )
+            families[row.stream, row.preset, row.label, str(row.memory), kind, repr(rest)][value] = member
     return [dict(sorted(line.items())) for line in families.values()]
 
 

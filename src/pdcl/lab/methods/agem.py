@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pdcl.lab.methods.even_shares import check_filling, check_fixed, share_evenly, share_fixed, task_rows
-from pdcl.lab.methods.gradients import flat_gradient, set_gradient
+from pdcl.lab.methods.parameters import flat_gradient, set_gradient
 from pdcl.learning.batches import Batch, Step
 from pdcl.methods.replay import Rehearsal
 from pdcl.streams.task import Spec, Task

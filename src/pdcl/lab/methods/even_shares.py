@@ -14,10 +14,6 @@ from pdcl.streams.task import Spec, Task
 from pdcl.trees import Tree
 
 
-def first_rows(learner: Remembering, task: Task) -> dict[str, Tree]:
-    return task_rows(learner, task, some_of(task))
-
-
 def task_rows(learner: Remembering, task: Task, chosen: Tensor, **more: Tensor) -> dict[str, Tree]:
     """These samples of the task as memory rows."""
     x, y = fetched(learner.held, task.data.fetch, chosen)
@@ -31,7 +27,7 @@ def share_evenly(learner: Remembering, task: Task) -> None:
     Memory is left sorted by task.
     """
     held = learner.held
-    held.allocate(**first_rows(learner, task))
+    held.allocate(**task_rows(learner, task, some_of(task)))
     available = [*held.counts(task.index), len(task.data)]
     shares = uniform_partition(task.index + 1, held.capacity, available)
     tasks = held["task"].cpu()
@@ -62,7 +58,7 @@ def share_fixed(learner: Remembering, task: Task) -> None:
     assert learner.spec is not None
     assert learner.spec.tasks is not None
     held = learner.held
-    held.allocate(**first_rows(learner, task))
+    held.allocate(**task_rows(learner, task, some_of(task)))
     chosen = torch.randperm(len(task.data), generator=learner.generator)[: held.capacity // learner.spec.tasks]
     held.append(**task_rows(learner, task, chosen))
 

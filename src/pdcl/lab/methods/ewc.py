@@ -12,6 +12,7 @@ Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNA
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pdcl.errors import UsageError
-from pdcl.lab.methods.anchors import Named, add_pull, anchored, named_parameters, zeros
+from pdcl.lab.methods.parameters import Named, add_pull, anchored, named_parameters, zeros
 from pdcl.lab.methods.per_sample import chunk_size, per_sample_gradients
 from pdcl.lab.methods.refusals import only_classification, only_tensors
 from pdcl.learning.batches import Batch, Step
@@ -97,16 +98,11 @@ class EWC(Learner):
             likely: Tensor = self.model(x).float().softmax(1)
             self.model.train()
         every = range(likely.shape[1]) if self.fisher == "exact" else (None,)
-        sums = None
+        sums: list[Tensor] = []
         for y in every:
             target = labels if y is None else torch.full_like(labels, y)
             weights = likely.gather(1, target[:, None]).squeeze(1)
-            squares = per_sample_gradients(self.model, x, target, _surprise).squares(weights)
-            sums = squares if sums is None else [a + b for a, b in zip(sums, squares, strict=True)]
-        assert sums is not None
+            surprise = partial(cross_entropy, reduction="none")  # −log p(y|x) of each sample
+            squares = per_sample_gradients(self.model, x, target, surprise).squares(weights)
+            sums = [a + b for a, b in zip(sums, squares, strict=True)] if sums else squares
         return sums
-
-
-def _surprise(outputs: Tensor, targets: Tensor) -> Tensor:
-    """−log p(y|x) of each sample."""
-    return cross_entropy(outputs, targets, reduction="none")

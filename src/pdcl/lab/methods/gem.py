@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pdcl.errors import UsageError
 from pdcl.lab.methods.even_shares import check_filling, check_fixed, share_evenly, share_fixed
-from pdcl.lab.methods.gradients import flat_gradient, set_gradient
+from pdcl.lab.methods.parameters import flat_gradient, set_gradient
 from pdcl.learning.batches import Batch, Step
 from pdcl.methods.replay import Remembering
 from pdcl.streams.task import Spec, Task

@@ -98,10 +98,8 @@ class GSS(ER):
 
     def _scored_whole(self, batch: Batch, slots: Tensor) -> tuple[Tensor, Tensor]:
         """The batch's mean gradient g against the references: ⟨g, g_j⟩ = mean_i ⟨g_i, g_j⟩."""
-        own, others = (
-            self.gradients(batch.x, batch.y),
-            self.gradients(self.held.read("x", slots), self.held["y"][slots]),
-        )
+        own = self.gradients(batch.x, batch.y)
+        others = self.gradients(self.held.read("x", slots), self.held["y"][slots])
         inner, norms = own.inner(others), others.norms().clamp(min=TINY)
         length = own.inner(own).mean().clamp(min=0).sqrt().clamp(min=TINY)
         whole = float(1 + (inner.mean(0) / (length * norms)).max())

@@ -10,52 +10,42 @@ With a_i what went into a layer for sample i and δ_i the derivative of the summ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import unfold
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pdcl.lab.methods.gradients import trained
+from pdcl.lab.methods.parameters import trained
 
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d
 KNOWN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.BatchNorm1d, nn.BatchNorm2d)
 
 
-class Part(Protocol):
-    """The gradients of n samples by one layer's parameters."""
-
-    def inner(self, other: Part) -> Tensor:
-        """⟨g_i, g_j⟩, n × m."""
-
-    def square_norms(self) -> Tensor:
-        """‖g_i‖², n."""
-
-    def squares(self, weights: Tensor) -> list[Tensor]:
-        """Σ_i w_i g_i², shaped like the layer's parameters."""
-
-
 class Outer:
-    """δ_i a_iᵀ of a Linear layer, never multiplied out."""
+    """The gradients of n samples by one Linear layer's parameters: δ_i a_iᵀ, never multiplied out."""
 
     def __init__(self, a: Tensor, delta: Tensor, bias: bool) -> None:
         self.a, self.delta, self.bias = a, delta, bias
 
     def inner(self, other: Part) -> Tensor:
+        """⟨g_i, g_j⟩, n × m."""
         assert isinstance(other, Outer)
         return (self.a @ other.a.T + float(self.bias)) * (self.delta @ other.delta.T)
 
     def square_norms(self) -> Tensor:
+        """‖g_i‖², n."""
         return (self.a.square().sum(1) + float(self.bias)) * self.delta.square().sum(1)
 
     def squares(self, weights: Tensor) -> list[Tensor]:
+        """Σ_i w_i g_i², shaped like the layer's parameters."""
         weighed = weights[:, None] * self.delta.square()
         return [weighed.T @ self.a.square(), *([weighed.sum(0)] if self.bias else [])]
 
 
 class Rows:
-    """Gradients as rows, one tensor [n, …] per parameter."""
+    """The same of any other layer, as rows: one tensor [n, …] per parameter."""
 
     def __init__(self, gradients: Sequence[Tensor]) -> None:
         self.shapes = [each.shape[1:] for each in gradients]
@@ -71,6 +61,9 @@ class Rows:
     def squares(self, weights: Tensor) -> list[Tensor]:
         sums = (weights @ self.rows.square()).split([shape.numel() for shape in self.shapes])
         return [each.view(shape) for each, shape in zip(sums, self.shapes, strict=True)]
+
+
+Part: TypeAlias = Outer | Rows
 
 
 def knows(model: nn.Module, kinds: tuple[type[nn.Module], ...] = KNOWN) -> bool:

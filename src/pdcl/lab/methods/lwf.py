@@ -9,6 +9,7 @@ Li, Hoiem, "Learning without Forgetting", ECCV 2016.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ from pdcl.lifelong.learner import Learner
 from pdcl.objective import masked
 from pdcl.streams.data import Data, everything
 from pdcl.streams.task import Spec, Task
-from pdcl.trees import to
+from pdcl.trees import Tree, to
 
 WARM_BATCH = 10
 
@@ -46,10 +47,8 @@ class LwF(Learner):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.alpha < 0 or not self.temperature > 0 or self.warm_epochs < 0:
-            raise UsageError(
-                f"alpha={self.alpha} and warm_epochs={self.warm_epochs} must not be negative, "
-                f"temperature={self.temperature} positive"
-            )
+            given = f"alpha={self.alpha} and warm_epochs={self.warm_epochs}"
+            raise UsageError(f"{given} must not be negative, temperature={self.temperature} positive")
 
     def prepare(self, spec: Spec) -> None:
         only_classification("lwf", spec)
@@ -71,12 +70,11 @@ class LwF(Learner):
             self.recorded = self._over(task.data, self.outputs)
             self.model.train()
 
-    def _over(self, data: Data, function: object) -> Tensor:
-        """`function` of all raw inputs, in pieces, without gradients."""
-        assert callable(function)
-        with torch.no_grad():
-            pieces = everything(data).split(EVALUATION_BATCH)
-            return torch.cat([function(to(data.fetch(index)[0], self.place)) for index in pieces])
+    @torch.no_grad()
+    def _over(self, data: Data, function: Callable[[Tree], Tensor]) -> Tensor:
+        """`function` of all raw inputs, in pieces."""
+        pieces = everything(data).split(EVALUATION_BATCH)
+        return torch.cat([function(to(data.fetch(index)[0], self.place)) for index in pieces])
 
     def _warm(self, task: Task) -> None:
         """Train the classifier alone on the new classes; features don't change, so they are computed once."""

@@ -11,54 +11,42 @@ nothing as large as a gradient is built (`Outer`); other layers' gradients are b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from pdcl.lab.methods.gradients import trained
 from pdcl.lab.methods.layer_gradients import Part, Rows, knows, layer_parts
+from pdcl.lab.methods.parameters import trained
 from pdcl.networks import eval_mode
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 LARGEST = 2**25
 
 
-class Gradients(Protocol):
-    """The gradients of n samples."""
-
-    def inner(self, other: Gradients) -> Tensor:
-        """⟨g_i, g_j⟩, n × m."""
-
-    def norms(self) -> Tensor:
-        """‖g_i‖, n."""
-
-    def squares(self, weights: Tensor) -> list[Tensor]:
-        """Σ_i w_i g_i², shaped like the parameters."""
-
-
-class Layered:
-    """Gradients as one part per layer."""
+class Gradients:
+    """The gradients of n samples, one part per layer."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = parts
 
     def inner(self, other: Gradients) -> Tensor:
-        assert isinstance(other, Layered)
+        """⟨g_i, g_j⟩, n × m."""
         return torch.stack([a.inner(b) for a, b in zip(self.parts, other.parts, strict=True)]).sum(0)
 
     def norms(self) -> Tensor:
+        """‖g_i‖, n."""
         return torch.stack([part.square_norms() for part in self.parts]).sum(0).sqrt()
 
     def squares(self, weights: Tensor) -> list[Tensor]:
+        """Σ_i w_i g_i², shaped like the parameters."""
         return [square for part in self.parts for square in part.squares(weights)]
 
 
-def per_sample_gradients(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> Layered:
+def per_sample_gradients(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> Gradients:
     """Gradients of `loss(model(x), y)` [n] by sample, in eval mode: samples must not influence each other."""
     with eval_mode(model):
         parts = layer_parts(model, x, lambda outputs: loss(outputs, y).sum())
-        return explicit_gradients(model, x, y, loss) if parts is None else Layered(parts)
+        return explicit_gradients(model, x, y, loss) if parts is None else Gradients(parts)
 
 
 def only_linear(model: nn.Module) -> bool:
@@ -73,7 +61,7 @@ def chunk_size(model: nn.Module) -> int:
     return max(1, min(512, LARGEST // sum(p.numel() for p in trained(model))))
 
 
-def explicit_gradients(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> Layered:
+def explicit_gradients(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> Gradients:
     """The general path: one gradient per sample by `vmap`."""
     values = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
 
@@ -82,4 +70,4 @@ def explicit_gradients(model: nn.Module, x: Tensor, y: Tensor, loss: Loss) -> La
         return loss(outputs, target[None]).sum()
 
     each = torch.func.vmap(torch.func.grad(of_one), in_dims=(None, 0, 0), randomness="different")
-    return Layered([Rows([part]) for part in each(values, x, y).values()])
+    return Gradients([Rows([part]) for part in each(values, x, y).values()])

@@ -16,7 +16,7 @@ from typing import ClassVar
 import torch
 
 from pdcl.errors import UsageError
-from pdcl.lab.methods.anchors import add_pull, anchored, named_parameters, zeros
+from pdcl.lab.methods.parameters import add_pull, anchored, named_parameters, zeros
 from pdcl.learning.batches import Batch, Step
 from pdcl.lifelong.learner import Learner
 from pdcl.networks.heads import fitted

@@ -123,9 +123,8 @@ class XDER(Rehearsal):
     def rehearsed(self, draws: list[Tensor], outputs: list[Tensor], t: int) -> Tensor:
         """α ‖f(x′) − z′‖² / K + β ℓ(f(x″)|_{heads < t}, y″)"""
         kept = mse_loss(outputs[0], self.held["outputs"][draws[0]])
-        return self.alpha * kept + self.beta * cross_entropy(
-            outputs[1][:, : t * self.classes], self.held["y"][draws[1]]
-        )
+        labelled = cross_entropy(outputs[1][:, : t * self.classes], self.held["y"][draws[1]])
+        return self.alpha * kept + self.beta * labelled
 
     @torch.no_grad()
     def revise(self, draws: list[Tensor], outputs: list[Tensor], t: int) -> None:
@@ -177,7 +176,9 @@ class XDER(Rehearsal):
         blank = {"outputs": torch.zeros(1, self.spec.outputs), "uses": first}
         self.held.allocate(**task_rows(self, task, first, **blank))
         kept = self._kept(self.held.capacity // ((task.index + 1) * self.classes))
-        chosen = self._chosen(task, self.held.capacity - len(kept))
+        targets = task.data.targets
+        count = min(self.held.capacity - len(kept), len(targets))
+        chosen = select(torch.ones(len(targets)), count, self.generator, targets)
         self.held.replace(kept, **self._rows(task, chosen))
         if task.index:
             slots = (self.held["task"] < task.index).nonzero().flatten()
@@ -191,10 +192,6 @@ class XDER(Rehearsal):
         of_class = y[:, None] == y.unique()
         rank: Tensor = (of_class.cumsum(0) * of_class).sum(1)
         return (rank <= quota).nonzero().flatten()
-
-    def _chosen(self, task: Task, count: int) -> Tensor:
-        targets = task.data.targets
-        return select(torch.ones(len(targets)), min(count, len(targets)), self.generator, targets)
 
     def _rows(self, task: Task, chosen: Tensor) -> dict[str, Tensor]:
         rows = task_rows(self, task, chosen)

@@ -45,7 +45,9 @@ def resized_crops(images: Tensor, flip: bool, generator: Generator) -> Tensor:
 def recoloured(images: Tensor, generator: Generator) -> Tensor:
     """Brightness and contrast, and for three channels saturation, hue and sometimes no colour at all."""
     n = len(images)
-    brightness, contrast, saturation = (_factors(n, generator).to(images) for _ in range(3))
+    brightness, contrast, saturation = (
+        _uniform(n, 1 - JITTER, 1 + JITTER, generator)[:, None, None, None].to(images) for _ in range(3)
+    )
     images = images * brightness
     mean = images.mean((1, 2, 3), keepdim=True)
     images = mean + contrast * (images - mean)
@@ -65,10 +67,6 @@ def _turned(images: Tensor, angle: Tensor, saturation: Tensor) -> Tensor:
     turn[:, 2, 1] = saturation * angle.sin()
     turn[:, 1, 2] = -turn[:, 2, 1]
     return torch.einsum("nij,njhw->nihw", torch.linalg.inv(yiq) @ turn @ yiq, images)
-
-
-def _factors(n: int, generator: Generator) -> Tensor:
-    return _uniform(n, 1 - JITTER, 1 + JITTER, generator)[:, None, None, None]
 
 
 def _uniform(n: int, low: float, high: float, generator: Generator) -> Tensor:

@@ -1,10 +1,10 @@
-"""Cells of the tables that give reasons."""
+"""Cells of the tables that give reasons, and sections made of them."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pdcl.records.tables import MINUS
 
@@ -19,3 +19,12 @@ def shown(value: float, form: str = ".3g") -> str:
 
 def row_of(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def section(text: str, columns: str, align: str, lines: Sequence[str]) -> str:
+    """A text and the table below it; empty where the table is.
+
+    columns: their names, with ` | ` between them; align: `l` or `r` for each.
+    """
+    rule = "".join("|---:" if side == "r" else "|---" for side in align)
+    return "\n".join([text, "", row_of(columns), f"{rule}|", *lines]) if lines else ""

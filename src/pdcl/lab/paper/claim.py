@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from pdcl.lab.paper.runs import Finding, Runs
 
@@ -40,3 +42,11 @@ class Claim:
     @property
     def parts(self) -> tuple[str, ...]:
         return (self.part, *self.also)
+
+
+def on(streams: Mapping[str, str], says: str, source: str, figure: str, judge: Any, *given: Any) -> list[Claim]:
+    """One claim a stream. streams: with the part that runs each; `{}` in a text is the stream's name."""
+    return [
+        Claim(says.format(stream), source, part, figure.format(stream), partial(judge, *given, stream))
+        for stream, part in streams.items()
+    ]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pdcl.errors import UsageError
 from pdcl.lab.paper.claim import Claim
-from pdcl.lab.paper.open_settings import by_setting
-from pdcl.lab.paper.readings import readings
+from pdcl.lab.paper.readings import by_setting, readings
 from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs
 from pdcl.lab.paper.steps import lead, paragraphs
+from pdcl.methods.catalog import method
 from pdcl.records import Row
 from pdcl.records.reading import read_config
+from pdcl.running.options import plain, standing
 
 Found = Sequence[tuple[Claim, Finding]]
 NOTHING_TO_COMPARE = """The copy of the paper that this rests on has blank figures and prints no table of results. So
@@ -74,11 +76,28 @@ more than three times as long. *Undecided* is no evidence for either side."""
 
 
 def made_by(*families: Sequence[Row]) -> str:
-    """Which commits the runs are of."""
-    commits = Counter(read_config(row.path)["versions"].get("commit", "") for rows in families for row in rows)
-    named = [f"`{commit}` {count}" for commit, count in sorted(commits.items()) if commit]
-    before = f"; {commits['']} are older than the record of commits" if commits[""] else ""
-    text = (
-        f"Runs by commit: {', '.join(named)}{before}." if named else "No run names its commit: all are older than that."
-    )
-    return f"## Where the numbers come from\n\n{text}"
+    """Which commits the runs are of, and which of them would be others today."""
+    rows = [row for family in families for row in family]
+    versions = {row.path: read_config(row.path)["versions"] for row in rows}
+    commits = Counter(each.get("commit", "") for each in versions.values())
+    named = ", ".join(f"`{commit}` {count}" for commit, count in sorted(commits.items()) if commit)
+    nameless = f"; {commits['']} name none" if commits[""] else ""
+    text = f"Runs by commit: {named}{nameless}." if named else "No run names its commit."
+    first = [row for row in rows if versions[row.path].get("pdcl") == "0.1.0" and row.options.get("rescore") is False]
+    chosen = sum(row.options.get("level") == "sample" for row in first)
+    moved = Counter(change for row in rows for change in _changed_since(row))
+    told = [f"{count} of {change}" for change, count in moved.items()]
+    told += [f"{chosen} of pdcl-s by version 0.1.0, which looked once more before it chose samples"] if chosen else []
+    stale = f" **Not run again since their rules changed**: {'; '.join(told)}." if told else ""
+    return f"## Where the numbers come from\n\n{text}{stale}"
+
+
+def _changed_since(row: Row) -> Iterator[str]:
+    """Options that a run has from its preset, and that the preset now says otherwise."""
+    try:
+        now = standing(method(row.method), row.stream, row.preset, row.memory)
+    except UsageError:
+        return  # a method or preset that is not, or no longer, ours
+    for name, option in read_config(row.path)["options"].items():
+        if option["source"].startswith("preset") and option["value"] != plain(now.get(name)):
+            yield f"{row.method} with {name} = {option['value']}, now {now.get(name)}"

@@ -31,16 +31,14 @@ def gallery(drawn: Drawn, out: Path, families: Families) -> str:
     """Every picture with its caption: one family of presets after the other, in the order of `KINDS`."""
     parts = ["## Figures", ABOUT]
     for title, presets in {**families, "without runs": (None,)}.items():
-        shown = {name: each for name, each in drawn.shown.items() if _preset(each) in presets}
+        shown = {
+            name: each for name, each in drawn.shown.items() if (each.rows[0].preset if each.rows else None) in presets
+        }
         if shown:
             parts.append(f"### Figures, {title}")
         for name in sorted(shown, key=lambda each: _place(each, shown[each])):
             parts += [f"![{alternative(shown[name])}]({out.stem}/{name}.png)", caption(name, shown[name])]
     return "\n\n".join(parts)
-
-
-def _preset(shown: Shown) -> str | None:
-    return shown.rows[0].preset if shown.rows else None
 
 
 def _place(name: str, shown: Shown) -> tuple[int, int, str]:

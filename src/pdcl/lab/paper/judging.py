@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from pdcl.lab.paper.runs import (
     NOT_HELD,
     SIZE,
     UNDECIDED,
+    BySeed,
     Finding,
     Runs,
     above,
@@ -24,7 +26,9 @@ from pdcl.lab.paper.runs import (
     no_less,
     no_more,
     within,
-)
+)  # fmt: skip
+from pdcl.lab.paper.settings import Setting
+from pdcl.records import Row
 
 STREAMS = ("mnist", "speech", "organa")
 BASELINES = ("er", "er-ring", "agem", "gss", "xder")
@@ -33,8 +37,9 @@ COMPARED = ("er", "gss", "xder", "agem")
 OURS = ("pdcl0", "pdcl", "pdcl-s")
 # Points of accuracy below which a difference counts as none.
 MARGIN = 1.0
-# ε of the paper, and of our parts `epsilon` and `epsilon-mnist` its tightest, nearest and loosest.
-EPSILONS = {"organa": (0.005, (0.015, 0.15), 1.5), "mnist": (0.0005, (0.0015, 0.015), 0.5)}
+# ε of our parts `epsilon` and `epsilon-mnist`: the tightest, both that are next to the paper's, the loosest.
+EPSILONS = {"organa": (0.005, 0.015, 0.15, 1.5), "mnist": (0.0005, 0.0015, 0.015, 0.5)}
+TIGHT, NEAR, LOOSE = 0, {1: "0.3", 2: "3"}, 3
 # Fewer settings decide nothing about almost all of them; with fewer seeds, not to be told apart says little.
 FEWEST_SETTINGS, FEWEST_SEEDS = 3, 5
 ALMOST_ALL, HALF = 0.8, 0.5
@@ -53,31 +58,28 @@ REPORTED: dict[str, dict[str, Any]] = {
     "xder": {**SGD, "replay": 32, "alpha": 0.3, "beta": 0.8, "eta": 0.5, "past_constraint": True},
 }
 ROBUST = {"clip": 0.9, "uniform_share": 0.5, "balance": True}
+BP = {"partition": "generalization"}
+NOISE = {"noise": 0.1}
+
+# A method as it was run: its label, and what it was given beside the preset.
+Form = tuple[str, dict[str, Any]]
+
+
+def accuracy(stream: str, form: Form, runs: Runs) -> BySeed:
+    return metric(runs.find(stream, form[0], SIZE, **form[1]), "mean_accuracy")
 
 
 def beats(first: str, second: str, stream: str, memory: int, name: str, runs: Runs) -> Finding:
-    a, b = (metric(runs.find(stream, label, memory), name) for label in (first, second))
-    return more(a, b) if name == "mean_accuracy" else more(b, a, "points less")
+    return Setting("", stream, memory).difference(first, second, name, runs)
 
 
-def better_at_small_rate(first: str, second: str, runs: Runs) -> Finding:
-    a, b = (metric(runs.find("mnist", label, SIZE, lr=0.001), "mean_accuracy") for label in (first, second))
-    return more(a, b)
+def form_beats(first: Form, second: Form, stream: str, runs: Runs) -> Finding:
+    return more(accuracy(stream, first, runs), accuracy(stream, second, runs))
 
 
-def started_beats(first: str, second: str, stream: str, name: str, runs: Runs) -> Finding:
-    """As `beats`, with duals that start at 1; a method without duals is as it was."""
-    a, b = (metric(runs.find(stream, label, SIZE, **_started(label)), name) for label in (first, second))
-    return more(a, b) if name == "mean_accuracy" else more(b, a, "points less")
-
-
-def _started(label: str) -> dict[str, float]:
-    return {"start": 1.0} if label in OURS else {}
-
-
-def robust_beats(other: str, runs: Runs) -> Finding:
-    changed = metric(runs.find("mnist", "pdcl-s-robust", SIZE, **ROBUST), "mean_accuracy")
-    return more(changed, metric(runs.find("mnist", other, SIZE), "mean_accuracy"))
+def no_worse_than_printed(options: dict[str, Any], stream: str, runs: Runs) -> Finding:
+    """pdcl with these options is no worse than as printed, but for a margin."""
+    return no_less(accuracy(stream, ("pdcl", options), runs), accuracy(stream, ("pdcl", {}), runs), MARGIN)
 
 
 def among_settings(other: str, name: str, runs: Runs) -> Finding:
@@ -94,9 +96,8 @@ def among_settings(other: str, name: str, runs: Runs) -> Finding:
     share = won / len(known)
     verdict = HELD if share >= ALMOST_ALL else NOT_HELD if share < HALF else UNDECIDED
     verdict = verdict if len(known) >= FEWEST_SETTINGS else UNDECIDED
-    return Finding(
-        verdict, won, n=min(each.n for each in known), unit=f"of {len(known)} settings, {lost} the other way"
-    )
+    unit = f"of {len(known)} settings, {lost} the other way"
+    return Finding(verdict, won, n=min(each.n for each in known), unit=unit)
 
 
 def er_unbeaten(runs: Runs) -> Finding:
@@ -113,116 +114,75 @@ def er_unbeaten(runs: Runs) -> Finding:
     return Finding(verdict, unbeaten, n=FEWEST_SEEDS, unit=f"of {len(judged)} settings")
 
 
+def at_epsilon(place: int | None, stream: str, runs: Runs) -> dict[int, Row]:
+    """pdcl at one of `EPSILONS`; None: the paper's."""
+    return runs.find(stream, "pdcl", SIZE, **({} if place is None else {"tolerance": EPSILONS[stream][place]}))
+
+
 def loose_forgets(stream: str, runs: Runs) -> Finding:
-    loose = runs.find(stream, "pdcl", SIZE, tolerance=EPSILONS[stream][2])
-    return more(metric(loose, "mean_forgetting"), metric(runs.find(stream, "pdcl", SIZE), "mean_forgetting"))
+    loose, right = (metric(at_epsilon(each, stream, runs), "mean_forgetting") for each in (LOOSE, None))
+    return more(loose, right)
 
 
 def tight_loses(stream: str, runs: Runs) -> Finding:
-    tight = runs.find(stream, "pdcl", SIZE, tolerance=EPSILONS[stream][0])
-    right = metric(runs.find(stream, "pdcl", SIZE), "mean_accuracy")
-    return more(right, metric(tight, "mean_accuracy"), "points lost")
+    tight, right = (metric(at_epsilon(each, stream, runs), "mean_accuracy") for each in (TIGHT, None))
+    return more(right, tight, "points lost")
 
 
-def insensitive(side: int, stream: str, runs: Runs) -> Finding:
-    near = runs.find(stream, "pdcl", SIZE, tolerance=EPSILONS[stream][1][side])
-    return within(metric(near, "mean_accuracy"), metric(runs.find(stream, "pdcl", SIZE), "mean_accuracy"), 2 * MARGIN)
+def insensitive(place: int, stream: str, runs: Runs) -> Finding:
+    near, right = (metric(at_epsilon(each, stream, runs), "mean_accuracy") for each in (place, None))
+    return within(near, right, 2 * MARGIN)
 
 
 def tight_grows(stream: str, runs: Runs) -> Finding:
     """Held if λ still grows in the second half of tasks. It follows the slack, so that says that ε stays violated."""
-    tight = runs.find(stream, "pdcl", SIZE, tolerance=EPSILONS[stream][0])
-    return above(measured(tight, measures.late_growth), 0, "λ, end − middle of a task")
+    return above(measured(at_epsilon(TIGHT, stream, runs), measures.late_growth), 0, "λ, end − middle of a task")
 
 
 def loose_vanishes(stream: str, runs: Runs) -> Finding:
     """Held if λ at the loose ε is below a tenth of that at the paper's."""
-    loose = measured(runs.find(stream, "pdcl", SIZE, tolerance=EPSILONS[stream][2]), measures.past_dual)
-    right = measured(runs.find(stream, "pdcl", SIZE), measures.past_dual)
+    loose, right = (measured(at_epsilon(each, stream, runs), measures.past_dual) for each in (LOOSE, None))
     return more({seed: right[seed] / 10 for seed in right}, loose, "λ / 10 − λ loose")
 
 
-def better_than_alpha(other: float, runs: Runs) -> Finding:
-    changed = runs.find("speech", "pdcl", SIZE, alpha=other)
-    return more(metric(runs.find("speech", "pdcl", SIZE), "mean_accuracy"), metric(changed, "mean_accuracy"))
-
-
-def bp_is_no_worse(stream: str, runs: Runs) -> Finding:
-    bp = runs.find(stream, "pdcl", SIZE, partition="generalization")
-    return no_less(metric(bp, "mean_accuracy"), metric(runs.find(stream, "pdcl", SIZE), "mean_accuracy"), MARGIN)
-
-
-def bp_beats_uniform(stream: str, runs: Runs) -> Finding:
-    bp = runs.find(stream, "pdcl", SIZE, partition="generalization")
-    return more(metric(bp, "mean_accuracy"), metric(runs.find(stream, "pdcl0", SIZE), "mean_accuracy"))
-
-
-def uneven(stream: str, runs: Runs) -> Finding:
-    """All tasks: PB divides memory among the newest, by its artificial dual, and the past ones."""
-    return above(measured(runs.find(stream, "pdcl", SIZE), measures.distance), UNEVEN, "% of places")
-
-
-def uneven_among_past(stream: str, runs: Runs) -> Finding:
-    """The newest task is left out: its share follows an artificial dual, which is no price of a limit."""
-    return above(measured(runs.find(stream, "pdcl", SIZE), measures.past_distance), UNEVEN, "% of past tasks' places")
+def is_above(
+    measure: Callable[[Row], float | None], bound: float, unit: str, form: Form, stream: str, runs: Runs
+) -> Finding:
+    """Held if what is measured on these runs is above a bound."""
+    return above(measured(runs.find(stream, form[0], SIZE, **form[1]), measure), bound, unit)
 
 
 def harder_hold_more(stream: str, runs: Runs) -> Finding:
     """Held if a past task's places go along with its final error under er, which divides nothing by difficulty."""
     errors = {seed: measures.past_errors(row) for seed, row in runs.find(stream, "er", SIZE).items()}
-    places = {seed: measures.past_places(row) for seed, row in runs.find(stream, "pdcl", SIZE).items()}
+    places = {seed: measures.places(row)[:-1] for seed, row in runs.find(stream, "pdcl", SIZE).items()}
     found = {seed: measures.correlation(places[seed], errors[seed]) for seed in places.keys() & errors.keys()}
     return correlated({seed: value for seed, value in found.items() if value is not None})
 
 
 def modest_on_small(runs: Runs) -> Finding:
     """Held if pdcl gains less over er with the smallest memory than with the largest: the paper says no more of it."""
-    small, large = (_gain("pdcl", "er", "speech", memory, runs) for memory in (200, 1000))
-    return more(large, small, "points less")
-
-
-def _gain(first: str, second: str, stream: str, memory: int, runs: Runs) -> dict[int, float]:
-    """Points of accuracy by which one method is above another, by seed."""
-    a, b = (metric(runs.find(stream, label, memory), "mean_accuracy") for label in (first, second))
-    return {seed: a[seed] - b[seed] for seed in a.keys() & b.keys()}
-
-
-def relative_works(stream: str, runs: Runs) -> Finding:
-    """ε = 1.1 m_k against the ε that the paper's grid search chose."""
-    given = metric(runs.find(stream, "pdcl", SIZE, tolerance="1.1x"), "mean_accuracy")
-    return no_less(given, metric(runs.find(stream, "pdcl", SIZE), "mean_accuracy"), MARGIN)
-
-
-def beats_reported(first: str, second: str, runs: Runs) -> Finding:
-    """Against a baseline with settings for plain SGD: its authors' own, or chosen by us."""
-    options = REPORTED[second]
-    rival = metric(runs.find("mnist", f"{second}-reported", SIZE, **options), "mean_accuracy")
-    return more(metric(runs.find("mnist", first, SIZE), "mean_accuracy"), rival)
+    gains = []
+    for memory in (200, 1000):
+        a, b = (Setting("", "speech", memory).scores(label, "mean_accuracy", runs) for label in ("pdcl", "er"))
+        gains.append({seed: a[seed] - b[seed] for seed in a.keys() & b.keys()})
+    return more(gains[1], gains[0], "points less")
 
 
 def no_selection_gain(runs: Runs) -> Finding:
-    a, b = (metric(runs.find("speech", label, 200), "mean_accuracy") for label in ("pdcl-s", "pdcl"))
+    a, b = (Setting("", "speech", 200).scores(label, "mean_accuracy", runs) for label in ("pdcl-s", "pdcl"))
     return no_more(a, b, MARGIN)
 
 
-def at_borders(stream: str, runs: Runs) -> Finding:
-    return above(measured(runs.find(stream, "pdcl-s", SIZE), measures.border_gain_in_tasks), 0, "points")
+def outliers_stored(label: str, options: dict[str, Any], runs: Runs) -> Finding:
+    forms = ((label, NOISE | options), ("pdcl", NOISE))
+    a, b = (measured(runs.find("mnist", form, SIZE, **own), measures.wrong_stored) for form, own in forms)
+    return more(a, b)
 
 
-def outliers_found(runs: Runs) -> Finding:
-    noisy = runs.find("mnist", "pdcl-s", SIZE, noise=0.1)
-    return above(measured(noisy, measures.wrong_among_large_of_tasks), 0, "points")
-
-
-def outliers_stored(label: str, options: dict[str, object], runs: Runs) -> Finding:
-    chosen = measured(runs.find("mnist", label, SIZE, noise=0.1, **options), measures.wrong_stored)
-    return more(chosen, measured(runs.find("mnist", "pdcl", SIZE, noise=0.1), measures.wrong_stored))
-
-
-def price_holds(side: int, stream: str, options: dict[str, object], runs: Runs) -> Finding:
+def price_holds(side: int, options: dict[str, Any], stream: str, runs: Runs) -> Finding:
     """Held if points on one side of ε lie above −λγ: P(ε + γ) − P(ε) + λγ by unit of |γ|, beyond the noise of seeds."""
-    found = runs.find(stream, "pdcl0", SIZE, **options)
-    return above(measured(found, partial(prices.above_line, side=side)), 0, "by unit of γ")
+    return is_above(partial(prices.above_line, side=side), 0, "by unit of γ", ("pdcl0", options), stream, runs)
 
 
 def price_is_slope(runs: Runs) -> Finding:
@@ -232,11 +192,11 @@ def price_is_slope(runs: Runs) -> Finding:
     return within(slope, dual, OFF * mean(dual), "λ") if dual else ABSENT
 
 
-def wider_is_better(runs: Runs) -> Finding:
-    narrow, wide = (runs.find("mnist", "pdcl0", SIZE, **SETTLED, network=each) for each in (NARROW, WIDE))
-    return more(measured(narrow, prices.below_line), measured(wide, prices.below_line), BELOW)
+def further_below(first: tuple[str, int], second: tuple[str, int], runs: Runs) -> Finding:
+    """Whether prices of a network with a memory are worse than those of another: P lies further below −λγ."""
+    a, b = (runs.find("mnist", "pdcl0", memory, **SETTLED, network=network) for network, memory in (first, second))
+    return more(measured(b, prices.above_line), measured(a, prices.above_line), BELOW)
 
 
-def larger_is_better(runs: Runs) -> Finding:
-    small, large = (runs.find("mnist", "pdcl0", m, **SETTLED, network=WIDE) for m in (50, SIZE))
-    return more(measured(small, prices.below_line), measured(large, prices.below_line), BELOW)
+wider_is_better = partial(further_below, (NARROW, SIZE), (WIDE, SIZE))
+larger_is_better = partial(further_below, (WIDE, 50), (WIDE, SIZE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Sequence
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -53,29 +53,19 @@ def places(row: Row) -> list[int]:
     return counts[0] if counts else []
 
 
-def past_places(row: Row) -> list[int]:
-    """n_k of past tasks at the end."""
-    return places(row)[:-1]
-
-
 def past_errors(row: Row) -> list[float]:
     """Final errors of past tasks."""
     return [1 - float(each or 0) for each in read_result(row.path)["accuracy"]["class_il"][-1][:-1]]
 
 
-def distance(row: Row) -> float | None:
-    """How far the last partition is from equal shares, in percent of places."""
-    return _distance(places(row))
-
-
-def past_distance(row: Row) -> float | None:
-    """The same among past tasks, in percent of their places."""
-    return _distance(past_places(row))
-
-
-def _distance(counts: Sequence[int]) -> float | None:
+def distance(row: Row, past: bool = False) -> float | None:
+    """How far the last partition is from equal shares, in percent of places; of past tasks alone, if that is asked."""
+    counts = places(row)[:-1] if past else places(row)
     found = distance_from_uniform(counts) if counts else None
     return None if found is None else 100 * found
+
+
+past_distance = partial(distance, past=True)
 
 
 def correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
@@ -85,16 +75,25 @@ def correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
     return float(np.corrcoef(a, b)[0, 1])
 
 
+def past_duals(row: Row) -> list[float]:
+    """Final λ of past tasks in the last task; the artificial dual of the current one is left out."""
+    return [each for each in (read_result(row.path)["duals"] or [[]])[-1][:-1] if each is not None]
+
+
 def past_dual(row: Row) -> float | None:
-    """The mean final λ of past tasks in the last task; the artificial dual of the current one is left out."""
-    duals = [each for each in (read_result(row.path)["duals"] or [[]])[-1][:-1] if each is not None]
+    """Their mean."""
+    duals = past_duals(row)
     return statistics.fmean(duals) if duals else None
 
 
 def late_growth(row: Row) -> float | None:
     """λ of past tasks at the end of a task minus that at its middle, mean over all; None where no middle was kept."""
+    moved: dict[int, list[dict[str, Any]]] = {}
+    for event in read_events(row.path):
+        if event.get("event") == "duals_moved":
+            moved.setdefault(event["task"], []).append(event)
     grown: list[float] = []
-    for steps in _dual_steps(row).values():
+    for steps in moved.values():
         end = steps[-1]
         early = [each for each in steps if each["step"] <= end["step"] / 2 + 1]
         if not early:
@@ -102,15 +101,6 @@ def late_growth(row: Row) -> float | None:
         pairs = zip(early[-1]["duals"], end["duals"], strict=True)
         grown += [late - middle for middle, late in pairs if middle is not None and late is not None]
     return statistics.fmean(grown) if grown else None
-
-
-def _dual_steps(row: Row) -> dict[int, list[dict[str, Any]]]:
-    """The dual steps that a run kept, by task."""
-    found: dict[int, list[dict[str, Any]]] = {}
-    for event in read_events(row.path):
-        if event.get("event") == "duals_moved":
-            found.setdefault(event["task"], []).append(event)
-    return found
 
 
 # A packed run keeps measures by name: one that is measured otherwise from now on has another name.

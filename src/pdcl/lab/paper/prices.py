@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pdcl.lab.paper.cells import row_of, section
 from pdcl.lab.paper.runs import SIZE, Runs
 from pdcl.records import Row
 from pdcl.records.tables import MINUS
@@ -49,11 +50,6 @@ def price_points(row: Row) -> list[dict[str, Any]]:
     return [point for curve in curves(row) for point in curve["points"]]
 
 
-def telling_points(row: Row) -> list[dict[str, Any]]:
-    """Points that can lie below −λγ."""
-    return [point for curve in curves(row) for point in curve["points"] if _can_fail(curve, point)]
-
-
 def _can_fail(curve: dict[str, Any], point: dict[str, Any]) -> bool:
     """No point can where λγ > P(ε): a loss isn't below 0, so P falls by P(ε) at most."""
     return bool(point["line"] >= -curve["value"])
@@ -64,7 +60,12 @@ def above_line(row: Row, side: int = 0) -> float | None:
 
     side: −1 for points at a tighter ε, 1 for those at a looser one, 0 for both.
     """
-    points = [point for point in telling_points(row) if point["change"] * side >= 0]
+    points = [
+        point
+        for curve in curves(row)
+        for point in curve["points"]
+        if _can_fail(curve, point) and point["change"] * side >= 0
+    ]
     size = sum(abs(point["change"]) for point in points)
     return sum(point["gain"] - point["line"] for point in points) / size if size else None
 
@@ -77,26 +78,12 @@ def dual_of(row: Row) -> float | None:
 
 def slope(row: Row) -> float | None:
     """−(P(ε + γ₊) − P(ε + γ₋)) / (γ₊ − γ₋) for the nearest points on both sides of ε: λ, where λ is exact."""
-    points = price_points(row)
-    below = max((point for point in points if point["change"] < 0), key=_change, default=None)
-    beyond = min((point for point in points if point["change"] > 0), key=_change, default=None)
+    gains = {float(point["change"]): float(point["gain"]) for point in price_points(row)}
+    below = max((change for change in gains if change < 0), default=None)
+    beyond = min((change for change in gains if change > 0), default=None)
     if below is None or beyond is None:
         return None
-    return -float((beyond["gain"] - below["gain"]) / (beyond["change"] - below["change"]))
-
-
-def _change(point: dict[str, Any]) -> float:
-    return float(point["change"])
-
-
-def below_line(row: Row) -> float | None:
-    """How far points lie below −λγ, by unit of γ. Those above count against those below: noise alone raises nothing."""
-    found = above_line(row)
-    return None if found is None else -found
-
-
-def _compatible(point: dict[str, Any]) -> bool:
-    return bool(point["gain"] >= point["line"] - 2 * point["error"])
+    return -(gains[beyond] - gains[below]) / (beyond - below)
 
 
 def prices(runs: Runs) -> str:
@@ -104,29 +91,26 @@ def prices(runs: Runs) -> str:
     lines = []
     for stream, memory, options, name in TABLE:
         rows = [row for row in runs.find(stream, "pdcl0", memory, **options).values() if price_points(row)]
-        if rows:
-            lines += _lines(f"{stream}, {name}, memory {memory}", rows)
-    if not lines:
-        return ""
-    head = "| setting | λ | γ | P(ε + γ) − P(ε) | noise | −λγ | not below | can't fail | ω needed | seeds |"
-    return "\n".join([TEXT, "", head, "|---|" + "---:|" * 9, *lines])
+        lines += _lines(f"{stream}, {name}, memory {memory}", rows) if rows else []
+    columns = "setting | λ | γ | P(ε + γ) − P(ε) | noise | −λγ | not below | can't fail | ω needed | seeds"
+    return section(TEXT, columns, "l" + "r" * 9, lines)
 
 
 def _lines(setting: str, rows: Sequence[Row]) -> list[str]:
-    dual = statistics.fmean(curve["dual"] for row in rows for curve in curves(row))
-    by_change: dict[float, list[dict[str, Any]]] = {}
+    found = [curve for row in rows for curve in curves(row)]
+    dual = statistics.fmean(curve["dual"] for curve in found)
+    by_change: dict[float, list[dict[str, Any]]] = defaultdict(list)
     idle: Counter[float] = Counter()
-    for curve in (each for row in rows for each in curves(row)):
-        for point in curve["points"]:
-            change = round(point["change"], 9)
-            by_change.setdefault(change, []).append(point)
-            idle[change] += not _can_fail(curve, point)
-    found = []
+    for curve, point in ((each, point) for each in found for point in each["points"]):
+        change = round(point["change"], 9)
+        by_change[change].append(point)
+        idle[change] += not _can_fail(curve, point)
+    lines = []
     for change, points in sorted(by_change.items()):
         gain, noise, line = (statistics.fmean(p[key] for p in points) for key in ("gain", "error", "line"))
-        kept = sum(_compatible(point) for point in points)
+        kept = sum(p["gain"] >= p["line"] - 2 * p["error"] for p in points)
         needed = statistics.fmean(max(0.0, p["line"] - p["gain"]) / abs(change) for p in points)
-        cells = [setting, f"{dual:.3g}", f"{change:+.3g}", f"{gain:+.4f}", f"{2 * noise:.4f}", f"{line:+.4f}",
-                 f"{kept} of {len(points)}", str(idle[change]), f"{needed:.3f}", str(len(rows))]  # fmt: skip
-        found.append("| " + " | ".join(cell.replace("-", MINUS) if cell[0] == "-" else cell for cell in cells) + " |")
-    return found
+        numbers = [f"{dual:.3g}", f"{change:+.3g}", f"{gain:+.4f}", f"{2 * noise:.4f}", f"{line:+.4f}"]
+        counts = [f"{kept} of {len(points)}", str(idle[change]), f"{needed:.3f}", str(len(rows))]
+        lines.append(row_of(setting, *(each.replace("-", MINUS) for each in numbers), *counts))
+    return lines

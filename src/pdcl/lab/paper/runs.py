@@ -93,46 +93,30 @@ def measured(rows: Mapping[int, Row], measure: Callable[[Row], float | None]) ->
 
 def more(a: BySeed, b: BySeed, unit: str = "points") -> Finding:
     """Held if a − b is above 0 on the seeds that both have, beyond its 95 % interval."""
-    return _judged(
-        paired_difference(a, b), lambda low, high: HELD if low > 0 else NOT_HELD if high < 0 else UNDECIDED, unit
-    )
+    return _judged(paired_difference(a, b), lambda low, high: (low > 0, high < 0), unit)
 
 
 def no_more(a: BySeed, b: BySeed, margin: float) -> Finding:
     """Held if a − b stays below a margin; not held if it is above 0 for sure."""
-    return _judged(
-        paired_difference(a, b), lambda low, high: HELD if high < margin else NOT_HELD if low > 0 else UNDECIDED
-    )
+    return _judged(paired_difference(a, b), lambda low, high: (high < margin, low > 0))
 
 
 def no_less(a: BySeed, b: BySeed, margin: float) -> Finding:
     """Held if a − b stays above minus a margin; not held if it is below 0 for sure."""
-    return _judged(
-        paired_difference(a, b), lambda low, high: HELD if low > -margin else NOT_HELD if high < 0 else UNDECIDED
-    )
+    return _judged(paired_difference(a, b), lambda low, high: (low > -margin, high < 0))
 
 
 def within(a: BySeed, b: BySeed, margin: float, unit: str = "points") -> Finding:
     """Held if a and b differ by less than a margin, not held if by more."""
-
-    def decide(low: float, high: float) -> str:
-        outside = low > margin or high < -margin
-        return HELD if -margin < low and high < margin else NOT_HELD if outside else UNDECIDED
-
-    return _judged(paired_difference(a, b), decide, unit)
+    found = paired_difference(a, b)
+    return _judged(found, lambda low, high: (-margin < low and high < margin, low > margin or high < -margin), unit)
 
 
 def above(values: BySeed, bound: float, unit: str) -> Finding:
     """Held if the mean over seeds is above a bound."""
-    if not values:
-        return ABSENT
-    mean, half = interval(list(values.values()))
-
-    def decide(low: float, high: float) -> str:
-        return HELD if low > bound else NOT_HELD if high < bound else UNDECIDED
-
-    low, high = mean - half, mean + half
-    return Finding(decide(low, high), mean, low, high, len(values), unit, decide)
+    mean, half = interval(list(values.values())) if values else (math.nan, math.nan)
+    found = Paired(mean, mean - half, mean + half, len(values), math.nan)
+    return _judged(found, lambda low, high: (low > bound, high < bound), unit)
 
 
 def correlated(values: BySeed) -> Finding:
@@ -143,7 +127,13 @@ def correlated(values: BySeed) -> Finding:
     return replace(found, number=number, low=low, high=high)
 
 
-def _judged(found: Paired, decide: Callable[[float, float], str], unit: str = "points") -> Finding:
+def _judged(found: Paired, ask: Callable[[float, float], tuple[bool, bool]], unit: str = "points") -> Finding:
+    """ask: whether an interval says that a claim held, and whether it says that it didn't."""
+
+    def decide(low: float, high: float) -> str:
+        held, not_held = ask(low, high)
+        return HELD if held else NOT_HELD if not_held else UNDECIDED
+
     if not found.n:
         return ABSENT
     return Finding(decide(found.low, found.high), found.mean, found.low, found.high, found.n, unit, decide)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pdcl.lab.paper.cells import row_of, shown
+from pdcl.lab.paper.cells import row_of, section, shown
 from pdcl.lab.paper.judging import STREAMS, beats
 from pdcl.lab.paper.runs import NOT_RUN, SIZE, Finding, Runs
 from pdcl.records import Row
 
 # What Section 5 names: weights, partition, selection; then ours against the other baselines.
 PAIRS = (
-    ("pdcl0", "er"),
-    ("pdcl", "pdcl0"),
-    ("pdcl-s", "pdcl"),
+    ("pdcl0", "er"), ("pdcl", "pdcl0"), ("pdcl-s", "pdcl"),
     *(("pdcl", label) for label in ("er", "er-ring", "gss", "xder", "agem")),
-)
+)  # fmt: skip
 METRICS = {"mean_accuracy": "accuracy", "mean_forgetting": "less forgetting"}
 TEXT = """## By size of memory
 
@@ -30,19 +28,14 @@ def by_size(rows: Sequence[Row]) -> str:
     sizes = sorted({memory for stream, memory in runs.settings() if stream in STREAMS})
     if sizes in ([], [SIZE]):
         return ""
-    lines = [
-        row_of(f"{first} over {second}", METRICS[name], stream, *(cell(found) for found in each))
-        for name in METRICS
-        for first, second in PAIRS
-        for stream in STREAMS
-        if _any(each := [beats(first, second, stream, memory, name, runs) for memory in sizes])
-    ]
-    head = row_of("methods", "in", "stream", *map(str, sizes))
-    return "\n".join([TEXT, "", head, "|---|---|---" + "|---:" * len(sizes) + "|", *lines])
-
-
-def _any(found: Sequence[Finding]) -> bool:
-    return any(each.verdict != NOT_RUN for each in found)
+    lines = []
+    for name, metric in METRICS.items():
+        for first, second in PAIRS:
+            for stream in STREAMS:
+                found = [beats(first, second, stream, memory, name, runs) for memory in sizes]
+                if any(each.verdict != NOT_RUN for each in found):
+                    lines.append(row_of(f"{first} over {second}", metric, stream, *map(cell, found)))
+    return section(TEXT, f"methods | in | stream | {' | '.join(map(str, sizes))}", "lll" + "r" * len(sizes), lines)
 
 
 def cell(found: Finding) -> str:

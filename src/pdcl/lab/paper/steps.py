@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,9 +13,8 @@ from pdcl.lab.figures.style import COLOURS, figure
 from pdcl.lab.figures.sweeps import FEWEST
 from pdcl.lab.paper.cells import shown
 from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, UNDECIDED, Finding, Runs
-from pdcl.lab.paper.settings import EQUAL, OPEN, PRINTED, TINY, Setting, pooled
+from pdcl.lab.paper.settings import ACCURACY, EQUAL, FORGETTING, OPEN, PRINTED, TINY, Setting, pooled
 
-ACCURACY, FORGETTING = "mean_accuracy", "mean_forgetting"
 # One epoch on it is our choice, and too short for a dual to come in time: it outweighs all other settings.
 SHORT = "organa"
 
@@ -42,13 +41,12 @@ WORDS = {HELD: "gain", NOT_HELD: "lose", UNDECIDED: "make no clear difference", 
 
 def lead(runs: Runs) -> str:
     """Three sentences."""
-    return " ".join(_sentence(step, runs) for step in STEPS)
-
-
-def _sentence(step: Step, runs: Runs) -> str:
-    found, count = pooled(step.first, step.second, ACCURACY, PRINTED, runs)
-    what = f"{step.says[0].upper()}{step.says[1:]} ({step.arrow})"
-    return f"{what} {WORDS[found.verdict]}: {told(found)} over {count} settings as printed."
+    said = []
+    for step in STEPS:
+        found, count = pooled(step.first, step.second, ACCURACY, PRINTED, runs)
+        what = f"{step.says[0].upper()}{step.says[1:]} ({step.arrow})"
+        said.append(f"{what} {WORDS[found.verdict]}: {told(found)} over {count} settings as printed.")
+    return " ".join(said)
 
 
 def told(found: Finding) -> str:
@@ -70,8 +68,10 @@ def _paragraph(step: Step, runs: Runs, equal: Runs) -> str:
     accuracy, count = pooled(first, second, ACCURACY, PRINTED, runs)
     forgotten, _ = pooled(first, second, FORGETTING, PRINTED, runs)
     rest, rest_count = pooled(first, second, ACCURACY, [each for each in PRINTED if each.stream != SHORT], runs)
-    found = [(each, each.difference(first, second, ACCURACY, runs)) for each in (*PRINTED, TINY)]
-    others = [(each, each.difference(first, second, ACCURACY, runs)) for each in OPEN]
+    found, others = (
+        {each.name: each.difference(first, second, ACCURACY, runs) for each in settings}
+        for settings in ((*PRINTED, TINY), OPEN)
+    )
     gentle, gentle_count = pooled(first, second, ACCURACY, EQUAL, equal)
     text = [
         f"**{step.arrow}: {step.says}.** Over the {count} printed settings with all seeds, {first} minus {second} is "
@@ -79,15 +79,15 @@ def _paragraph(step: Step, runs: Runs, equal: Runs) -> str:
         f"{told(rest)} in accuracy.",
         _where(found),
     ]
-    if known := [f"{each.name} {told(finding)}" for each, finding in others if finding.verdict != NOT_RUN]:
+    if known := [f"{name} {told(finding)}" for name, finding in others.items() if finding.verdict != NOT_RUN]:
         text.append(f"Where the paper is silent: {'; '.join(known)}.")
     if gentle.verdict != NOT_RUN:
         text.append(f"With the preset `equal`, {gentle_count} settings{step.equal}: {told(gentle)}.")
     return " ".join(text)
 
 
-def _where(found: Sequence[tuple[Setting, Finding]]) -> str:
-    names = {verdict: [each.name for each, one in found if one.verdict == verdict] for verdict in WORDS}
+def _where(found: Mapping[str, Finding]) -> str:
+    names = {verdict: [name for name, one in found.items() if one.verdict == verdict] for verdict in WORDS}
     parts = [
         f"{word} in {len(names[verdict])} ({'; '.join(names[verdict])})" if names[verdict] else f"{word} in none"
         for verdict, word in ((HELD, "It holds"), (NOT_HELD, "is reversed"))
@@ -95,57 +95,56 @@ def _where(found: Sequence[tuple[Setting, Finding]]) -> str:
     return f"{', '.join(parts)}, and isn't decided in {len(names[UNDECIDED])}."
 
 
+@dataclass(frozen=True)
+class Line:
+    """A setting of the figure: how far down it stands, the runs it asks, and which of the three groups it is of."""
+
+    y: float
+    setting: Setting
+    runs: Runs
+    group: int
+
+    def difference(self, step: Step) -> Finding:
+        return self.setting.difference(step.first, step.second, ACCURACY, self.runs)
+
+
 def draw_steps(drawn: Drawn, runs: Runs, equal: Runs) -> None:
     """One panel a step, a line a setting: differences with their intervals, then what they come to together."""
-    groups = [((*PRINTED, TINY), runs), (OPEN, runs), (EQUAL, equal)]
-    shown = [[each for each in settings if _any(each, held)] for settings, held in groups]
+    lines: list[Line] = []
+    for group, (settings, held) in enumerate((((*PRINTED, TINY), runs), (OPEN, runs), (EQUAL, equal))):
+        for each in settings:
+            # Groups stand apart by more than half a line.
+            line = Line(len(lines) + 0.6 * group, each, held, group)
+            lines += [line] * any(line.difference(step).verdict != NOT_RUN for step in STEPS)
     rows = [
         row
-        for each in shown[0]
+        for line in lines
+        if not line.group
         for step in STEPS
         for label in (step.first, step.second)
-        for row in runs.find(each.stream, label, each.memory).values()
+        for row in runs.find(line.setting.stream, label, line.setting.memory).values()
     ]
-    draw_it = partial(steps_figure, [(each, held) for each, (_, held) in zip(shown, groups, strict=True)])
-    drawn.put("steps", "", draw_it if rows else None, "no two methods of a step were run", rows)
+    draw_it = partial(steps_figure, lines, runs) if rows else None
+    drawn.put("steps", "", draw_it, "no two methods of a step were run", rows)
 
 
-def _any(setting: Setting, runs: Runs) -> bool:
-    return any(setting.difference(step.first, step.second, ACCURACY, runs).verdict != NOT_RUN for step in STEPS)
-
-
-def steps_figure(groups: Sequence[tuple[Sequence[Setting], Runs]]) -> Any:
-    lines = sum(len(settings) for settings, _ in groups)
-    with figure(width=2.0, height=0.45 + 0.075 * lines, columns=3, sharey=True) as (made, panels):
+def steps_figure(lines: Sequence[Line], runs: Runs) -> Any:
+    last = lines[-1].y
+    with figure(width=2.0, height=0.45 + 0.075 * len(lines), columns=3, sharey=True) as (made, panels):
         for axes, step in zip(panels, STEPS, strict=True):
-            _panel(axes, step, groups)
-        names = [each.name for settings, _ in groups for each in settings]
-        places = [_place(groups, part, at) for part, (settings, _) in enumerate(groups) for at in range(len(settings))]
-        panels[0].set_yticks([*places, places[-1] + 1.6], [*names, "all printed settings"])
-        panels[0].set_ylim(places[-1] + 2.3, -0.7)
+            for line in lines:
+                found = line.difference(step)
+                _mark(axes, line.y, found, COLOURS[line.group], "o" if found.n >= FEWEST else "_")
+            together, _ = pooled(step.first, step.second, ACCURACY, PRINTED, runs)
+            _mark(axes, last + 1.6, together, "black", "D")
+            axes.axvline(0, color="#57606a", linewidth=0.8)
+            axes.set(title=step.arrow, xlim=(-32, 22))
+            axes.grid(axis="y", visible=False)
+        ticks = [*(line.y for line in lines), last + 1.6]
+        panels[0].set_yticks(ticks, [*(line.setting.name for line in lines), "all printed settings"])
+        panels[0].set_ylim(last + 2.3, -0.7)
         made.supxlabel("points of accuracy gained", fontsize=8)
         return made
-
-
-def _place(groups: Sequence[tuple[Sequence[Setting], Runs]], part: int, at: int) -> float:
-    """Parts stand apart by half a line."""
-    return sum(len(settings) for settings, _ in groups[:part]) + at + 0.6 * part
-
-
-def _panel(axes: Any, step: Step, groups: Sequence[tuple[Sequence[Setting], Runs]]) -> None:
-    found = [
-        (_place(groups, part, at), each.difference(step.first, step.second, ACCURACY, runs), part)
-        for part, (settings, runs) in enumerate(groups)
-        for at, each in enumerate(settings)
-    ]
-    for y, one, part in found:
-        if one.verdict != NOT_RUN:
-            _mark(axes, y, one, COLOURS[part], "o" if one.n >= FEWEST else "_")
-    last = max(y for y, _, _ in found)
-    _mark(axes, last + 1.6, pooled(step.first, step.second, ACCURACY, PRINTED, groups[0][1])[0], "black", "D")
-    axes.axvline(0, color="#57606a", linewidth=0.8)
-    axes.set(title=f"{step.arrow}", xlim=(-32, 22))
-    axes.grid(axis="y", visible=False)
 
 
 def _mark(axes: Any, y: float, found: Finding, colour: str, marker: str) -> None:
@@ -153,6 +152,5 @@ def _mark(axes: Any, y: float, found: Finding, colour: str, marker: str) -> None
     if found.verdict == NOT_RUN:
         return
     half = found.high - found.number if found.n >= FEWEST and not math.isnan(found.high) else 0.0
-    axes.errorbar(
-        [found.number], [y], xerr=[half], fmt=marker, color=colour, capsize=1.5, elinewidth=0.9, markersize=3.5
-    )
+    look = {"fmt": marker, "color": colour, "capsize": 1.5, "elinewidth": 0.9, "markersize": 3.5}
+    axes.errorbar([found.number], [y], xerr=[half], **look)

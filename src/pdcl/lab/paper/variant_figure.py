@@ -10,10 +10,11 @@ from typing import Any
 from pdcl.lab.figures.drawn import Drawn
 from pdcl.lab.figures.style import COLOURS, figure
 from pdcl.lab.figures.sweeps import FEWEST
-from pdcl.lab.paper.judging import OURS, REPORTED
+from pdcl.lab.paper.judging import NOISE, OURS, REPORTED
 from pdcl.lab.paper.prices import MORE_STEPS
 from pdcl.lab.paper.reasons import CHANGED
 from pdcl.lab.paper.runs import SIZE, Runs, metric
+from pdcl.lab.paper.settings import SLOW
 from pdcl.metrics import interval
 from pdcl.records import Row
 
@@ -25,9 +26,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pdcl, ε = 1.1 m_k": ("pdcl", {"tolerance": "1.1x"}),
     **{label: (label, options) for label, options in CHANGED.items()},
     **{f"{label}, tuned for SGD": (f"{label}-reported", options) for label, options in REPORTED.items()},
-    **{f"{label}, Adam at .001": (label, {"lr": 0.001}) for label in ("er", "agem")},
+    **{f"{label}, Adam at .001": (label, dict(SLOW)) for label in ("er", "agem")},
 }
-NOISE = 0.1
 REASON = "no changed form of a method was run"
 
 
@@ -40,33 +40,34 @@ class Pair:
 
 
 def draw_variants(drawn: Drawn, runs: Runs, stream: str, suffix: str) -> None:
-    found = {name: _pair(runs, stream, *each) for name, each in (PLAIN | VARIANTS).items()}
+    found = {
+        name: Pair(*(runs.find(stream, label, SIZE, **options, **noise) for noise in ({}, NOISE)))
+        for name, (label, options) in (PLAIN | VARIANTS).items()
+    }
     found = {name: pair for name, pair in found.items() if pair.clean or pair.noisy}
     shown = [row for pair in found.values() for rows in (pair.clean, pair.noisy) for row in rows.values()]
     changed = any(pair.noisy or name in VARIANTS for name, pair in found.items())
     drawn.put("variants", suffix, partial(variants, found) if changed else None, REASON, shown)
 
 
-def _pair(runs: Runs, stream: str, label: str, options: dict[str, Any]) -> Pair:
-    found = (runs.find(stream, label, SIZE, **options, **noise) for noise in ({}, {"noise": NOISE}))
-    return Pair(*found)
-
-
 def variants(found: Mapping[str, Pair]) -> Any:
     """Mean accuracy of each form, one below the other; those with wrong labels as open squares."""
     kinds = {
         "right labels": ("clean", "o", COLOURS[0]),
-        f"{100 * NOISE:.0f} % wrong labels": ("noisy", "s", COLOURS[1]),
+        f"{100 * NOISE['noise']:.0f} % wrong labels": ("noisy", "s", COLOURS[1]),
     }
     kinds = {name: each for name, each in kinds.items() if any(getattr(pair, each[0]) for pair in found.values())}
     with figure(width=1.3, height=0.35 + 0.085 * len(found)) as (made, axes):
         for shift, (kind, (name, marker, colour)) in zip((0.0, 0.3), kinds.items(), strict=False):
             at = [place + shift for place, pair in enumerate(found.values()) if getattr(pair, name)]
             rows = [getattr(pair, name) for pair in found.values() if getattr(pair, name)]
-            means, halves = zip(*map(_estimate, rows), strict=True)
+            values = [list(metric(each, "mean_accuracy").values()) for each in rows]
+            # Where there are too few runs for an interval, there is none.
+            means = [interval(each)[0] for each in values]
+            halves = [interval(each)[1] if len(each) >= FEWEST else 0.0 for each in values]
             face = colour if name == "clean" else "white"
-            axes.errorbar(means, at, xerr=halves, fmt=marker, color=colour, mfc=face, capsize=2, elinewidth=0.8,
-                          label=kind)  # fmt: skip
+            shown = {"fmt": marker, "color": colour, "mfc": face, "capsize": 2, "elinewidth": 0.8, "label": kind}
+            axes.errorbar(means, at, xerr=halves, **shown)
         axes.set_yticks(range(len(found)), list(found))
         axes.set(xlabel="mean accuracy (%)", ylim=(len(found) - 0.4, -0.6))
         # Between the printed methods and the changed ones.
@@ -74,10 +75,3 @@ def variants(found: Mapping[str, Pair]) -> Any:
         if len(kinds) > 1:
             made.legend(loc="outside lower center", ncols=2)
         return made
-
-
-def _estimate(rows: Mapping[int, Row]) -> tuple[float, float]:
-    """Mean accuracy and half its 95 % interval, 0 where there are too few runs for one."""
-    values = list(metric(rows, "mean_accuracy").values())
-    mean, half = interval(values)
-    return mean, half if len(values) >= FEWEST else 0.0

@@ -33,6 +33,8 @@ def stream_options(stream: str, preset: str | None) -> dict[str, Any]:
 
 def layers(stream: str, preset: str, entry: Method, memory: int | None) -> list[tuple[str, dict[str, Any]]]:
     """What a preset says to a method, from general to special: (where it came from, options)."""
+    from pdcl.methods.pdcl import PDCL
+
     known = tables(stream)
     if preset not in known:
         before = "; what was called default is called tuned" if preset == "default" and "tuned" in known else ""
@@ -40,7 +42,10 @@ def layers(stream: str, preset: str, entry: Method, memory: int | None) -> list[
     table = dict(known[preset])
     base = table.pop("extends", None)
     found = [] if base is None else layers(stream, base, entry, memory)
-    found.append((f"preset {preset}", _meant_for(entry, _plain(table))))
+    # What it says to all methods, without the options of PDCL where the method isn't one.
+    theirs = () if issubclass(entry.load(), PDCL) else vars(PDCL)["__annotations__"]
+    common = {name: value for name, value in _plain(table).items() if name not in theirs}
+    found.append((f"preset {preset}", common))
     own = table.get(entry.name, {})
     found.append((f"preset {preset}, {entry.name}", _plain(own)))
     sizes = {int(size): options for size, options in own.items() if isinstance(options, dict)}
@@ -48,16 +53,6 @@ def layers(stream: str, preset: str, entry: Method, memory: int | None) -> list[
         nearest = min(sizes, key=lambda size: (abs(size - memory), size))
         found.append((f"preset {preset}, {entry.name}, memory {nearest}", sizes[nearest]))
     return [(source, options) for source, options in found if options]
-
-
-def _meant_for(entry: Method, said: dict[str, Any]) -> dict[str, Any]:
-    """What a table says to all methods, without the options of PDCL where the method isn't one."""
-    from pdcl.methods.pdcl import PDCL
-
-    if issubclass(entry.load(), PDCL):
-        return said
-    own = vars(PDCL)["__annotations__"]
-    return {name: value for name, value in said.items() if name not in own}
 
 
 def _plain(table: dict[str, Any]) -> dict[str, Any]:

@@ -14,16 +14,6 @@ from pdcl.lab.studies.spec import RunSpec
 from pdcl.lab.studies.study import Study
 
 __all__ = [
-    "Ended",
-    "Engine",
-    "Job",
-    "LocalProcesses",
-    "Outcome",
-    "Planned",
-    "RunSpec",
-    "Started",
-    "Study",
-    "execute",
-    "load",
+    "Ended", "Engine", "Job", "LocalProcesses", "Outcome", "Planned", "RunSpec", "Started", "Study", "execute", "load",
     "shipped",
-]
+]  # fmt: skip

@@ -60,14 +60,11 @@ class Reach:
         for level, how in ((self.alone, "even alone"), (self.together, "together with all others")):
             reached = None if level is None else level.held_out_error if stated.unit == "error" else level.loss
             if reached is not None and value < reached:
-                return f"{self.name}: {_written(value, stated.unit)} is infeasible: {how} it reaches only " + _written(
-                    reached, stated.unit
+                said, best = (
+                    f"{100 * each:.2f} %" if stated.unit == "error" else f"{each:.4g}" for each in (value, reached)
                 )
+                return f"{self.name}: {said} is infeasible: {how} it reaches only {best}"
         return None
-
-
-def _written(value: float, unit: str) -> str:
-    return f"{100 * value:.2f} %" if unit == "error" else f"{value:.4g}"
 
 
 def reach(
@@ -103,9 +100,7 @@ def _measured(
 
 def _level(learner: Learner, task: Task) -> Level:
     with eval_mode(learner.model):
-        loss, _ = _means(learner, task.data)
-        held_out, error = _means(learner, task.test)
-    return Level(loss, held_out, error)
+        return Level(_means(learner, task.data)[0], *_means(learner, task.test))
 
 
 @torch.no_grad()

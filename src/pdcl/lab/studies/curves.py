@@ -55,10 +55,9 @@ def solve_curves(curves: Sequence[Due], engine: Engine, tell: Callable[[Answered
     failures = []
     for each in curves:
         asked, start = each.asked, time.perf_counter()
+        how = {"repeats": asked.repeats, "longer": asked.longer}
         try:
-            found = whatif(
-                each.run, asked.task - 1, asked.tolerances, repeats=asked.repeats, longer=asked.longer, engine=engine
-            )
+            found = whatif(each.run, asked.task - 1, asked.tolerances, **how, engine=engine)
             write_numbers(found, numbers_of(each.run, asked.task - 1))
         except PdclError as error:
             job = Job(each.spec, str(each.run.parent))

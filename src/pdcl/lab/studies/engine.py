@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from pdcl.errors import WorkFailed
@@ -74,19 +73,15 @@ class Engine(Protocol):
     @property
     def workers(self) -> int:
         """How many jobs run at a time, for estimates."""
-        ...
 
     def submit(self, jobs: Sequence[Job]) -> Iterator[Started | Ended]:
         """Carry out all jobs; what happens is told as it happens, an `Ended` for every job."""
-        ...
 
     def map(self, function: Callable[[Any], Any], arguments: Sequence[Any]) -> list[Any]:
         """function(argument) for each, in order. Raises WorkFailed for the first that fails."""
-        ...
 
     def close(self) -> None:
         """End all that still runs. Records stay as they are and can be resumed."""
-        ...
 
 
 class Carrier(ABC):
@@ -117,9 +112,7 @@ class Carrier(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *why: object) -> None:
         self.close()
 
 

@@ -12,14 +12,9 @@ from pdcl.lab.studies.spec import RunSpec
 
 # Seconds of a run with a memory on one core of a laptop, with the epochs of the preset `tuned`.
 ROUGH = {
-    "digits": 3.0,
-    "synthetic": 2.0,
-    "mnist": 12.0,
-    "organa": 60.0,
-    "speech": 60.0,
-    "tiny_imagenet": 600.0,
+    "digits": 3.0, "synthetic": 2.0, "mnist": 12.0, "organa": 60.0, "speech": 60.0, "tiny_imagenet": 600.0,
     "banking77": 25.0,
-}
+}  # fmt: skip
 # How many times as long a method takes as replay does.
 SLOWER = {"joint": 3.0, "gem": 8.0, "gss": 3.5, "xder": 3.0, "agem": 1.5, "pdcl0": 1.3, "pdcl": 1.3, "pdcl-s": 1.5}
 

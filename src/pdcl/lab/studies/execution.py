@@ -75,7 +75,7 @@ def execute(
         with Lock(out):
             with reported(out / STUDY):
                 write_whole(out / STUDY, study.text.encode())
-            outcome = _Execution(study, out, own, listener, only, streams).carry_out()
+            outcome = _Execution(study, out, own, listener, only, streams, Outcome(out)).carry_out()
             _note_failures(outcome)
     finally:
         if engine is None:
@@ -87,41 +87,36 @@ def execute(
 def _ahead(study: Study, only: Filter, stream: str | None = None) -> list[RunSpec]:
     """All that a study, or a stream of it, will ask for, tuning first, before anything is chosen."""
     runs = [run for run in expand(study) if only(run) and stream in (None, run.stream)]
-    if study.tuning is None:
-        return runs
-    places = dict.fromkeys(run.stream for run in runs)
-    return [
-        run for place in places for run in search(study, place, _labels([r for r in runs if r.stream == place])).runs
-    ] + runs
+    places = dict.fromkeys(run.stream for run in runs) if study.tuning else ()
+    searches = [search(study, place, _labels([run for run in runs if run.stream == place])) for place in places]
+    return [run for each in searches for run in each.runs] + runs
 
 
+@dataclass
 class _Execution:
     """What the phases of one `execute` share."""
 
-    def __init__(
-        self, study: Study, out: Path, engine: Engine, listener: Listener, only: Filter, streams: Streams
-    ) -> None:
-        self.study, self.out, self.engine, self.listener, self.only = study, out, engine, listener, only
-        self.streams = streams
-        self.outcome = Outcome(out)
+    study: Study
+    out: Path
+    engine: Engine
+    listener: Listener
+    only: Filter
+    streams: Streams
+    outcome: Outcome
 
     def carry_out(self) -> Outcome:
         """One phase for all, or a search and its runs for each stream in turn."""
         if self.study.tuning is None:
             self._phase("", self._runs({}), self.out, [])
-            self._curves()
+            now = {ended.job.spec: Path(ended.path) for ended in self.outcome.done if ended.path is not None}
+            lacking = due(self.study, dict(self.outcome.skipped) | now)
+            self.outcome.failures += solve_curves(lacking, self.engine, self.listener)
             return self.outcome
         streams = list(dict.fromkeys(run.stream for run in self._runs({})))
         for place, stream in enumerate(streams):
             later = [run for other in streams[place + 1 :] for run in _ahead(self.study, self.only, other)]
             self._tuned(stream, later)
         return self.outcome
-
-    def _curves(self) -> None:
-        now = {ended.job.spec: Path(ended.path) for ended in self.outcome.done if ended.path is not None}
-        self.outcome.failures += solve_curves(
-            due(self.study, dict(self.outcome.skipped) | now), self.engine, self.listener
-        )
 
     def _runs(self, chosen: Chosen, stream: str | None = None) -> list[RunSpec]:
         return [run for run in expand(self.study, chosen) if self.only(run) and stream in (None, run.stream)]

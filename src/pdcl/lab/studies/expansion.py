@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pdcl.errors import UsageError
@@ -22,7 +23,13 @@ def expand(study: Study, chosen: Chosen | None = None) -> list[RunSpec]:
         # Parts may share runs, which are carried out once.
         return list(dict.fromkeys(spec for part in study.parts.values() for spec in expand(part, chosen)))
     check(study)
-    _check_count(study)
+    # Counted before they are listed; options that a method lacks count too.
+    grid, counted = math.prod(map(len, study.grid.values())), 0
+    for stream in study.streams:
+        own = study.on_stream.get(stream, OnStream()).memory
+        sizes = len(study.memory if own is None else own) or 1
+        counted += len(study.labels(stream)) * len(_seeds(study, stream)) * sizes * grid
+    check_count(counted, "streams × methods × seeds × memory × [grid]")
     found = [
         spec
         for stream in study.streams
@@ -46,17 +53,6 @@ def cells(study: Study, stream: str, label: str, chosen: Mapping[str, Any]) -> l
         for size in (sizes if sizes and "memory" in known and "memory" not in own else (None,))
         for cell in product(lists)
     ]
-
-
-def _check_count(study: Study) -> None:
-    """Refuse more runs than a study may have, counted before they are listed; options that a method lacks count too."""
-    grid = math.prod(map(len, study.grid.values()))
-    runs = 0
-    for stream in study.streams:
-        own = study.on_stream.get(stream, OnStream()).memory
-        sizes = len(study.memory if own is None else own) or 1
-        runs += len(study.labels(stream)) * len(_seeds(study, stream)) * sizes * grid
-    check_count(runs, "streams × methods × seeds × memory × [grid]")
 
 
 def spec_of(
@@ -105,33 +101,50 @@ def check(study: Study) -> None:
     only(study.on_stream, study.streams, "[streams]")
     only(study.method_options, sorted(methods), "[methods]")
     only(study.tuning.candidates if study.tuning else (), labels, "[tune] candidates")
-    _used(study.options, entries, "[options]")
-    _used(study.grid, entries, "[grid]")
+    known = {label: known_options(method_of(study, label)) for label in labels}
+    only(study.options, sorted(set().union(*known.values())), "[options]")
+    only(study.grid, sorted(set().union(*known.values())), "[grid]")
     for stream, on in study.on_stream.items():
         only(on.own, sorted(methods), f"[streams.{stream}]")
-        _used(on.options, [method_of(study, label) for label in study.labels(stream)], f"[streams.{stream}]")
-    _check_tuning(study)
+        only(on.options, sorted(set().union(*(known[label] for label in study.labels(stream)))), f"[streams.{stream}]")
+    for label, candidates in (study.tuning.candidates if study.tuning else {}).items():
+        for options in candidates:
+            only(options, sorted(known[label]), f"[tune] candidates of {label!r}")
+            if both := [name for name in options if name in study.grid]:
+                raise UsageError(f"{', '.join(both)} is an axis of [grid] and tuned for {label!r}; choose one of them")
     if study.whatif is not None and (without := [m.name for m in entries if "tolerance" not in known_options(m)]):
         raise UsageError(f"[whatif] asks for other tolerances, and {without[0]} has none; leave it out")
     if study.whatif is not None and study.tuning is not None:
         raise UsageError("[whatif] and [tune] don't go together; put the chosen options into a study of its own")
 
 
-def _used(options: Iterable[str], entries: Iterable[Method], where: str) -> None:
-    known: set[str] = set().union(*(known_options(entry) for entry in entries))
-    only(options, sorted(known), where)
-
-
-def _check_tuning(study: Study) -> None:
-    if study.tuning is None:
-        return
-    for label, candidates in study.tuning.candidates.items():
-        for options in candidates:
-            only(options, sorted(known_options(method_of(study, label))), f"[tune] candidates of {label!r}")
-            if both := [name for name in options if name in study.grid]:
-                raise UsageError(f"{', '.join(both)} is an axis of [grid] and tuned for {label!r}; choose one of them")
-
-
 def _seeds(study: Study, stream: str) -> tuple[int, ...]:
     own = study.on_stream.get(stream, OnStream()).seeds
     return study.seeds if own is None else own
+
+
+def chosen_by(study: Study, words: Iterable[str]) -> Callable[[RunSpec], bool]:
+    """Runs that match a word of every kind (stream, method, memory, seed) that is among the words.
+
+    A method without memory has no size to match, so words about memory leave it in.
+    """
+    words = list(words)
+    if not words:
+        return lambda spec: True
+    known: dict[str, set[str]] = defaultdict(set)
+    for spec in study.runs():
+        for kind, word in _words(spec).items():
+            known[kind].add(word)
+    only(words, sorted(set().union(*known.values())), "--only")
+    asked = {kind: choices & set(words) for kind, choices in known.items() if choices & set(words)}
+
+    def matches(spec: RunSpec) -> bool:
+        own = _words(spec)
+        return all(kind not in own or own[kind] in choices for kind, choices in asked.items())
+
+    return matches
+
+
+def _words(spec: RunSpec) -> dict[str, str]:
+    memory = {} if spec.memory is None else {"memory": f"m{spec.memory}"}
+    return {"stream": spec.stream, "method": spec.label, "seed": f"s{spec.seed}", **memory}

@@ -49,7 +49,9 @@ class _Worker:
             ended: Ended | Returned = self.connection.recv()
         except (EOFError, OSError):
             self.process.join()
-            ended = failed(self.job, _death(self.process.exitcode))
+            code = self.process.exitcode
+            how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
+            ended = failed(self.job, f"its process {how}; if memory ran out, run fewer at a time with --workers")
         self.job = None
         return ended
 
@@ -64,11 +66,6 @@ class _Worker:
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
-
-
-def _death(code: int | None) -> str:
-    how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-    return f"its process {how}; if memory ran out, run fewer at a time with --workers"
 
 
 @dataclass

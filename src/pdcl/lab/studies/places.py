@@ -80,9 +80,8 @@ class Total:
 
     @property
     def sentence(self) -> str:
-        and_more = (
-            f"; and {self.unknown} limit{'s' * (self.unknown != 1)} out of reach or unknown" if self.unknown else ""
-        )
+        left = f"; and {self.unknown} limit{'s' * (self.unknown != 1)} out of reach or unknown"
+        and_more = left if self.unknown else ""
         if not self.largest:
             return f"in all: unknown{and_more}"
         even = f"{self.tasks} tasks, the newest too, × the largest need ({self.largest:,})"
@@ -102,14 +101,12 @@ class Total:
 
 def memory_for(replayed: int, tasks: int, classes: int) -> int:
     """The least memory that leaves so many places for replay, beside the witnesses that a stated limit sets aside."""
-    memory = replayed
-    while (short := replayed + tasks * _witnesses(memory, tasks, classes) - memory) > 0:
-        memory += short
+    memory, short = replayed, 1
+    while short > 0:
+        witnesses = tasks * allowed(None, None, True, memory, tasks, classes=classes).witnesses
+        short = replayed + witnesses - memory
+        memory += max(short, 0)
     return memory
-
-
-def _witnesses(memory: int, tasks: int, classes: int) -> int:
-    return allowed(None, None, True, memory, tasks, classes=classes).witnesses
 
 
 def total(stream: Stream, needs: Sequence[Need]) -> Total:
@@ -154,24 +151,15 @@ def plan(
         size: [run(held, "even", preset=preset, memory=size, seed=each, **{**EVEN, **options}) for each in seeds]
         for size in sorted(set(sizes))
     }
-    return [
-        _need(task.name, stated[task.index], len(held.tasks[task.index].data), *_errors(runs, task.index))
-        for task in past
-    ]
+    return [_need(task.name, stated[task.index], len(held.tasks[task.index].data), runs, task.index) for task in past]
 
 
-def _errors(runs: Mapping[int, Sequence[Result]], task: int) -> tuple[float, list[tuple[float, float]]]:
-    """Error of a task when it was learned, over all runs; of each size its places and error at the end, over seeds."""
+def _need(name: str, limit: Tolerance | None, samples: int, runs: Mapping[int, Sequence[Result]], task: int) -> Need:
+    """From a task's error when it was learned, over all runs, and its places and error at the end, for each size."""
     learned, points = [], []
     for made in runs.values():
         learned += [1 - each.accuracy["class_il"][task][task] for each in made]
         places = np.mean([each.partitions[-1][task] for each in made])
         points.append((float(places), float(np.mean([1 - each.accuracy["class_il"][-1][task] for each in made]))))
-    return float(np.mean(learned)), points
-
-
-def _need(
-    name: str, limit: Tolerance | None, samples: int, learned: float, points: Sequence[tuple[float, float]]
-) -> Need:
-    value = None if limit is None else limit.of(0, learned)
+    value = None if limit is None else limit.of(0, float(np.mean(learned)))
     return Need(name, "–" if limit is None else describe(limit), value, fit(points), samples)

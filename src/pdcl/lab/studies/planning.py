@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pdcl.errors import PdclError, RecordError, RunFinished, RunUnfinished, UsageError
 from pdcl.lab.studies.engine import Ended, Job
@@ -55,11 +54,15 @@ def check_limits(specs: Iterable[RunSpec], streams: Streams) -> None:
     A stream that can't be loaded, since its data isn't there, is no error yet: its runs will say so.
     """
     from pdcl.learning.stated import check_against
+    from pdcl.limits.tolerance import PerTask
+    from pdcl.limits.tolerances import read_limits
 
     missing = set()
     for spec in specs:
-        place = spec.stream, repr(spec.stream_options)
-        if place in missing or not _fits_some_streams_only(spec.options.get("tolerance")):
+        place, limits = (spec.stream, repr(spec.stream_options)), read_limits(spec.options.get("tolerance"))
+        # Limits that name tasks or columns, or are a list, fit some streams only; for others none has to be loaded.
+        narrow = limits and (limits.tasks or limits.segments or isinstance(limits.rest, PerTask))
+        if place in missing or not narrow:
             continue
         try:
             stream = streams.get(replace(spec, held_out=None))
@@ -70,15 +73,6 @@ def check_limits(specs: Iterable[RunSpec], streams: Streams) -> None:
             check_against(spec.options["tolerance"], stream.tasks)
         except UsageError as error:
             raise UsageError(f"{spec.label} on {spec.stream}: {error}") from error
-
-
-def _fits_some_streams_only(tolerance: Any) -> bool:
-    """Whether limits name tasks or columns, or are a list; others fit all streams, so none has to be loaded."""
-    from pdcl.limits.tolerance import PerTask
-    from pdcl.limits.tolerances import read_limits
-
-    limits = read_limits(tolerance)
-    return limits is not None and bool(limits.tasks or limits.segments or isinstance(limits.rest, PerTask))
 
 
 def _obstacle(spec: RunSpec, out: Path, streams: Streams) -> RecordError | PdclError | None:

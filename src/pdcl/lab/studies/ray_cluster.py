@@ -69,15 +69,14 @@ class RayCluster(Carrier):
     @property
     def workers(self) -> int:
         """How many runs fit on the nodes that are alive now."""
-        return sum(self._fit(node["Resources"]) for node in self._ray.nodes() if node["Alive"])
+        wanted = [(kind, much) for kind, much in (("CPU", self.cpus_per_run), ("GPU", self.gpus_per_run)) if much]
+        return sum(int(min(node.get(kind, 0.0) / much + 1e-9 for kind, much in wanted)) for node in self._nodes())
 
-    def _fit(self, resources: dict[str, float]) -> int:
-        wanted = {"CPU": self.cpus_per_run, "GPU": self.gpus_per_run}
-        return int(min(resources.get(kind, 0.0) / much + 1e-9 for kind, much in wanted.items() if much))
+    def _nodes(self) -> list[dict[str, float]]:
+        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
     def _too_large(self) -> str:
-        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        had = ", ".join(f"{node.get('CPU', 0):g} CPUs and {node.get('GPU', 0):g} GPUs" for node in nodes)
+        had = ", ".join(f"{node.get('CPU', 0):g} CPUs and {node.get('GPU', 0):g} GPUs" for node in self._nodes())
         return f"no node has {self.cpus_per_run:g} CPUs and {self.gpus_per_run:g} GPUs for a run; there are: {had}"
 
     def carry(self, work: Sequence[Work]) -> Iterator[Notice]:

@@ -60,22 +60,20 @@ def search(study: Study, stream: str, labels: Iterable[str]) -> Search:
     """The search of those of `labels` that have candidates. One that has a single candidate needs no run."""
     tuning = study.tuning
     assert tuning is not None
-    return Search(
-        stream, {label: _tried(study, tuning, stream, label) for label in labels if label in tuning.candidates}
-    )
+    tried = {label: _tried(study, tuning, stream, label) for label in labels if label in tuning.candidates}
+    return Search(stream, tried)
 
 
 def _tried(study: Study, tuning: Tuning, stream: str, label: str) -> list[Candidate]:
     given = tuning.candidates[label]
     memory = tuning.memory if "memory" in known_options(method_of(study, label)) else None
     seeds = tuning.seeds if len(given) > 1 else ()
-    runs = [
-        tuple(
+    return [
+        Candidate(options, tuple(
             replace(spec_of(study, stream, label, seed, memory, options), held_out=tuning.share) for seed in seeds
-        )
+        ))
         for options in given
     ]  # fmt: skip
-    return [Candidate(options, tried) for options, tried in zip(given, runs, strict=True)]
 
 
 def note(out: Path, found: Search, reached: Mapping[RunSpec, float]) -> None:

@@ -9,6 +9,7 @@ import itertools
 import os
 import statistics
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -143,12 +144,10 @@ def _changes(epsilon: float, tolerances: Sequence[float] | None) -> list[float]:
 
 
 def _carried_out(jobs: Sequence[Job], workers: int, engine: Engine | None) -> list[Solved]:
-    if engine is not None:
-        return engine.map(carry_out, jobs)
-    if workers == 1:
+    if engine is None and workers == 1:
         return [carry_out(job) for job in jobs]
-    with LocalProcesses(workers) as processes:
-        return processes.map(carry_out, jobs)
+    with nullcontext(engine) if engine else LocalProcesses(workers) as carrier:
+        return carrier.map(carry_out, jobs)
 
 
 def carry_out(job: Job) -> Solved:
@@ -174,9 +173,8 @@ def solve(learner: Any, stream: Stream, schedule: Schedule, job: Job) -> Solved:
     steps = itertools.count()
 
     def listen(event: Event) -> None:
-        if isinstance(event, DualsMoved) and looks(
-            next(steps), learner.core.pace.dual_steps_of(learner.core.progress.steps)
-        ):
+        core = learner.core
+        if isinstance(event, DualsMoved) and looks(next(steps), core.pace.dual_steps_of(core.progress.steps)):
             on_memory = event.slacks[job.task] + event.tolerances[job.task]
             path.append(Solved(mean_loss(learner, current), event.duals[job.task], on_memory))
 

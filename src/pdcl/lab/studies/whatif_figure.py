@@ -19,13 +19,8 @@ def draw(found: Curve, path: str | Path) -> Path:
     axes = figure.add_subplot()
     changes = [0.0, *(point.change for point in found.points)]
     ends = [min(changes), max(changes)]
-    axes.plot(
-        ends,
-        [line(found.dual, end) for end in ends],
-        color="#888888",
-        linewidth=1.2,
-        label=f"−λγ, λ = {found.dual:.3g}",
-    )
+    heights = [line(found.dual, end) for end in ends]
+    axes.plot(ends, heights, color="#888888", linewidth=1.2, label=f"−λγ, λ = {found.dual:.3g}")
     spread = [2 * (point.error or 0.0) for point in found.points]
     gains = [point.gain for point in found.points]
     axes.errorbar(changes[1:], gains, yerr=spread, fmt="o", color="#1f5fa8", capsize=3, label="P(ε + γ) − P(ε)")
@@ -35,19 +30,11 @@ def draw(found: Curve, path: str | Path) -> Path:
     axes.set_title(f"{100 * found.share_above:.0f} % of the points above the line", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    picture = BytesIO()
-    figure.savefig(picture, format=_format(place))
+    # matplotlib is given no path: it would follow a link of that name.
+    picture, form = BytesIO(), place.suffix.removeprefix(".") or "png"
+    if form not in (known := figure.canvas.get_supported_filetypes()):
+        raise UsageError(f"{place} can't be drawn: .{form} is none of {', '.join(sorted(known))}")
+    figure.savefig(picture, format=form)
     with reported(place):
         write_whole(place, picture.getvalue())
     return place
-
-
-def _format(place: Path) -> str:
-    """By the name of the file. matplotlib is given no path: it would follow a link of that name."""
-    from matplotlib.figure import Figure
-
-    form = place.suffix.removeprefix(".") or "png"
-    known = Figure().canvas.get_supported_filetypes()
-    if form not in known:
-        raise UsageError(f"{place} can't be drawn: .{form} is none of {', '.join(sorted(known))}")
-    return form

@@ -9,7 +9,6 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
@@ -35,22 +34,15 @@ class Streams:
 
     def get(self, spec: RunSpec) -> Stream:
         """The stream of a run, with training data in place of its test data where the run asks for that."""
-        if spec.held_out is None:
-            return self._kept(spec, lambda: _load(spec))
-        share, whole = spec.held_out, replace(spec, held_out=None)
-        return self._kept(spec, lambda: self.get(whole).for_tuning(share))
+        from pdcl.streams.catalog import load
 
-    def _kept(self, spec: RunSpec, make: Callable[[], Stream]) -> Stream:
         key = repr((spec.stream, sorted(spec.stream_options.items()), spec.held_out))
         if key not in self._loaded:
-            self._loaded[key] = make()
+            if spec.held_out is None:
+                self._loaded[key] = load(spec.stream, **spec.stream_options)
+            else:
+                self._loaded[key] = self.get(replace(spec, held_out=None)).for_tuning(spec.held_out)
         return self._loaded[key]
-
-
-def _load(spec: RunSpec) -> Stream:
-    from pdcl.streams.catalog import load
-
-    return load(spec.stream, **spec.stream_options)
 
 
 def serve(connection: Connection) -> None:
@@ -110,10 +102,8 @@ def carry_out(work: Work, streams: Streams, plugged: set[str], patience: float =
             return Returned(work, work.function(work.argument))
         plug_in(work.plugins, plugged)
         path, accuracy, note = _once_unlocked(work, streams.get(work.spec), patience)
-    except PdclError as error:
-        return failed(work, str(error), traceback.format_exc(), time.perf_counter() - start)
     except Exception as error:
-        cause = f"{type(error).__name__}: {error}"
+        cause = str(error) if isinstance(error, PdclError) else f"{type(error).__name__}: {error}"
         return failed(work, cause, traceback.format_exc(), time.perf_counter() - start)
     return Ended(work, time.perf_counter() - start, str(path), accuracy, note=note)
 

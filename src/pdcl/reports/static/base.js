@@ -50,10 +50,10 @@
   pdcl.runName = (run) =>
     [run.stream, run.label, run.memory ? `memory ${run.memory}` : "no memory", `seed ${run.seed ?? "?"}`].join(" · ");
 
-  pdcl.table = (head, rows, caption) =>
+  pdcl.table = (head, rows, caption, kind = "") =>
     pdcl.el(
       "table",
-      { class: "data" },
+      { class: `data ${kind}` },
       pdcl.el("caption", { class: "unseen", text: caption }),
       pdcl.el("thead", {}, pdcl.el("tr", {}, head.map((text) => pdcl.el("th", { scope: "col", text })))),
       pdcl.el("tbody", {}, rows.map((row) =>

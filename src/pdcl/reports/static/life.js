@@ -39,11 +39,11 @@
   const updates = el("section", { "aria-labelledby": "updates" }, el("h2", { id: "updates", text: "Updates" }),
     el("div", { class: "card wide" }, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Updates, table" },
       pdcl.table(["update", "task", "how", "when (UTC)", "samples", "test score", "limits"], life.updates.map((update, k) =>
-        [String(k + 1), update.name, update.how, update.when.slice(0, 16).replace("T", " "), update.samples ? String(update.samples) : "–", pdcl.number(update.score), update.note || "–"]), "Updates"))));
+        [String(k + 1), update.name, update.how, update.when.slice(0, 16).replace("T", " "), update.samples ? String(update.samples) : "–", pdcl.number(update.score), update.note || "–"]), "Updates", "sentences"))));
 
   const gates = life.gates.length ? el("section", { "aria-labelledby": "gates" }, el("h2", { id: "gates", text: "What the gate said" }),
     el("div", { class: "card wide", "data-chart": "gates" }, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Gate, table" },
-      pdcl.table(["update", "task", "group", "limit", "before", "now", "drop", "verdict"], life.gates, "What the gate said")))) : null;
+      pdcl.table(["update", "task", "group", "limit", "before", "now", "drop", "verdict"], life.gates, "What the gate said", "whole")))) : null;
 
   document.getElementById("app").append(header, el("main", { id: "main" }, finding, now, life.sliders.length ? pdcl.sliders(life.sliders) : null, over, updates, gates),
     el("footer", { text: "Made by pdcl. Everything here is in this one file; nothing is loaded from elsewhere." }));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,14 +81,10 @@ def locate(name: str, directory: str | Path | None = None) -> Located:
                 paths = tuple(folder / file.name for file in files)
                 if all(path.is_file() for path in paths):
                     return Located(source, variant, paths)
-    raise MissingData(_how_to_get(source, directories(directory)))
-
-
-def _how_to_get(source: Source, looked_in: Sequence[Path]) -> str:
-    files = "\n".join(f"  {file.name}  from {file.url}" for file in source.original)
-    places = "\n".join(f"  {place / source.folder}" for place in looked_in)
-    return (
-        f"the data of stream {source.name!r} are not here. Wanted:\n{files}\nLooked in:\n{places}\n"
+    wanted = "\n".join(f"  {file.name}  from {file.url}" for file in source.original)
+    places = "\n".join(f"  {place / source.folder}" for place in directories(directory))
+    raise MissingData(
+        f"the data of stream {source.name!r} are not here. Wanted:\n{wanted}\nLooked in:\n{places}\n"
         f"Get them with: pdcl data fetch {source.name}   (or name a directory: --data DIR, ${DATA_VARIABLE})"
     )
 
@@ -106,33 +102,33 @@ def check(path: Path, file: File) -> Check:
 
 def verify(name: str, directory: str | Path | None = None) -> list[Check]:
     """Every raw file of a stream, read through and compared with its published checksum."""
-    located = locate(name, directory)
-    files = located.source.variants[located.variant]
-    return [check(path, file) for path, file in zip(located.paths, files, strict=True)]
+    return list(_checks(locate(name, directory)))
 
 
 def require_right(located: Located) -> None:
     """Raise `WrongFile` unless every raw file has its checksum."""
-    files = located.source.variants[located.variant]
-    for path, file in zip(located.paths, files, strict=True):
-        result = check(path, file)
-        if not result.right:
+    for each in _checks(located):
+        if not each.right:
             advice = f"Delete it and get it again: pdcl data fetch {located.source.name}"
-            raise WrongFile(f"{path} is damaged or another file: {result.found}, not {result.expected}. {advice}")
+            raise WrongFile(f"{each.path} is damaged or another file: {each.found}, not {each.expected}. {advice}")
+
+
+def _checks(located: Located) -> Iterator[Check]:
+    return map(check, located.paths, located.source.variants[located.variant])
 
 
 def status(directory: str | Path | None = None) -> list[Status]:
     """What is here and what is missing, for every stream that needs raw files."""
-    return [_status(source, directory) for source in SOURCES.values()]
-
-
-def _status(source: Source, directory: str | Path | None) -> Status:
-    try:
-        located = locate(source.name, directory)
-    except MissingData:
-        return Status(source.name, False, "", source.size, source.licence)
-    size = sum(path.stat().st_size for path in located.paths)
-    return Status(source.name, True, str(located.paths[0].parent), size, source.licence, located.variant)
+    lines = []
+    for name, source in SOURCES.items():
+        try:
+            found = locate(name, directory)
+        except MissingData:
+            lines.append(Status(name, False, "", source.size, source.licence))
+        else:
+            size = sum(path.stat().st_size for path in found.paths)
+            lines.append(Status(name, True, str(found.paths[0].parent), size, source.licence, found.variant))
+    return lines
 
 
 def fetch(name: str, directory: str | Path | None = None, progress: bool = True) -> list[Path]:

@@ -18,13 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdcl.errors import PdclError
-from pdcl.lab.benchmarks.raw.archive import (
-    Located,
-    MissingData,
-    locate,
-    require_right,
-    source_of,
-)
+from pdcl.lab.benchmarks.raw.archive import Located, MissingData, locate, require_right, source_of
 from pdcl.storage.cache import CACHE_VARIABLE, cache_directory
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -81,7 +75,11 @@ def _prepare(place: Path, located: Located, make: Maker) -> None:
         draft = place.parent / f".{place.name}.{uuid.uuid4().hex}"
         draft.mkdir()
         try:
-            _write(draft, make(located))
+            for name, array in make(located).items():
+                with (draft / f"{name}.npy").open("wb") as stream:
+                    np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
+                    stream.flush()
+                    os.fsync(stream.fileno())
             _publish(draft, place)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -100,21 +98,12 @@ def _alone(place: Path) -> Iterator[bool]:
         yield False
         return
     except OSError as error:
-        raise PdclError(
-            f"{place.parent} can't be written ({error}); name another place in ${CACHE_VARIABLE}"
-        ) from error
+        where = f"name another place in ${CACHE_VARIABLE}"
+        raise PdclError(f"{place.parent} can't be written ({error}); {where}") from error
     try:
         yield True
     finally:
         lock.release()
-
-
-def _write(draft: Path, arrays: Arrays) -> None:
-    for name, array in arrays.items():
-        with (draft / f"{name}.npy").open("wb") as stream:
-            np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
-            stream.flush()
-            os.fsync(stream.fileno())
 
 
 def _publish(draft: Path, place: Path) -> None:

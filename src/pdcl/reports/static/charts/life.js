@@ -6,7 +6,7 @@
   const SYMBOLS = { open: "circle-open", good: "circle", bad: "x" };
   const colours = () => (pdcl.theme.dark ? { open: "#56606b", good: "#3ecf9f", bad: "#ff9a57" } : { open: "#c3c9d0", good: "#009E73", bad: "#D55E00" });
 
-  const called = (update) => update.name + (["rebased", "rolled back"].includes(update.how) ? ` ${update.how}` : "");
+  const called = (update) => [update.name, ["learned", "adopted"].includes(update.how) ? "" : update.how].filter(Boolean).join(" ");
   const updateName = (life, k) => `${k + 1}: ${called(life.updates[k])}`;
   const ticks = (life) => {
     const every = Math.max(1, Math.ceil(life.updates.length / 12));
@@ -18,7 +18,7 @@
     key: "verdicts",
     title: "Every limit after every update",
     wide: true,
-    note: () => "One row per task, one column per update. Empty: nothing was measured, since the task was not there yet, had no limit, or the update was rolled back.",
+    note: () => "One row per task, one column per update. Green: kept or learned. Orange: broken or not learned. Grey: undecided. Empty: nothing was measured, since the task was not there yet, had no limit, or the update was refused or rolled back.",
     alt: (life) => `Verdicts of ${life.tasks.length} tasks over ${life.updates.length} updates; the table has them in words.`,
     figure: (life) => {
       const shade = colours();
@@ -27,7 +27,7 @@
       const data = [{ type: "heatmap", z: found.map((row) => row.map((point) => (point ? KINDS.indexOf(pdcl.verdictKind(point.verdict)) : null))),
         x: life.updates.map((_, k) => k), y: life.tasks.map((_, k) => k), zmin: -0.5, zmax: 2.5, colorscale: steps, xgap: 2, ygap: 2,
         text: found.map((row, i) => row.map((point, k) => (point ? pdcl.plain(`${life.tasks[i].name} after ${updateName(life, k)}: ${point.sentence}`) : ""))),
-        hovertemplate: "%{text}<extra></extra>", colorbar: { tickvals: [0, 1, 2], ticktext: KINDS.map((kind) => WORDS[kind]), thickness: 12, outlinewidth: 0 } }];
+        hovertemplate: "%{text}<extra></extra>", colorbar: { tickvals: [0, 1, 2], ticktext: KINDS.map((kind) => WORDS[kind]), thickness: 12, outlinewidth: 0 }, showscale: window.innerWidth > 700 }];
       const names = life.tasks.map((task) => pdcl.plain(pdcl.short(task.name, 18)));
       return { data, layout: pdcl.layout({ xaxis: pdcl.axis("update", { ...ticks(life), showgrid: false }),
         yaxis: pdcl.axis("", { tickvals: names.map((_, k) => k), ticktext: names, autorange: "reversed", showgrid: false }),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
 from pdcl.lab.methods.agem import projected
-from pdcl.lab.methods.gradients import flat_gradient
+from pdcl.lab.methods.parameters import flat_gradient
 from pdcl.methods.catalog import method
 
 

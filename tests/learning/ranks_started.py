@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-SERVER = Path(__file__).parents[1] / "persistence" / "forkserver.py"
+SERVER = Path(__file__).parents[1] / "lifelong" / "forkserver.py"
 _TRIED = itertools.count()
 START = """
 import os, torch

@@ -106,6 +106,18 @@ def test_limits_by_name_have_their_own_units_and_tasks_without_one_stay_unpriced
     assert third.core.algorithm.duals.values[[0, 2]].tolist() == [0.0, 0.0]
 
 
+def test_a_gain_answers_a_slack_and_ends_with_it() -> None:
+    """λ = I + K_p z: beside the integral, and gone with the slack. One point over is z = 1 without noise."""
+    rule = Capped(margin=0.0, gain=0.1, decay=0.0)
+    state = rule.init(torch.tensor([0.5], dtype=torch.float64))
+    for slack, z in ((0.01, 1.0), (0.05, 5.0), (0.0, 0.0), (-0.02, -2.0)):
+        look = Look(torch.tensor([slack], dtype=torch.float64), torch.zeros(1, dtype=torch.float64), steps=30)
+        plain, _ = Capped(margin=0.0, decay=0.0).step(state, look)
+        state, duals = rule.step(state, look)
+        assert torch.equal(state, plain)
+        torch.testing.assert_close(duals, state + 0.1 * z)
+
+
 def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
     """By hand: SE 0, slack 1 pt → z = 1; SE 1 pt, slack 0, margin 1 → z = 1/√2; slack 1 → z = 2, the most."""
     rule = Capped(cap=3.0, decay=0.25, margin=1.0)
