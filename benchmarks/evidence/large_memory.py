@@ -42,9 +42,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "moving": {**EVEN},
     "guards": {**EVEN, "guard": 100},
     "cap15": {**EVEN, "dual": "capped:cap=15"},
-    "warm": {**EVEN, "warm": True},
     "warm15": {**EVEN, "warm": True, "dual": "capped:cap=15"},
-    "room": {},
 }
 
 
