@@ -66,7 +66,7 @@ def test_a_row_whose_stored_samples_are_learned_by_heart_says_so_and_what_else_h
     row = judge_task("legacy", SHARE, None, NOW, held=heart(1, 40))
     assert row.stored == 1 / 40
     assert row.sentence.startswith(
-        "BROKEN by 25.0 points; 2.5 % on stored samples, learned by heart: weights can't keep this limit; "
+        "BROKEN by 25.0 points; 2.5 % on stored samples, learned by heart: weights hardly help; "
     )
     assert "fewer epochs or the method exact" in row.advice
     assert "the method exact" in judge_task("legacy", SHARE, None, NOW, held=heart(1, 40, passes=1.0)).advice

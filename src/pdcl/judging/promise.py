@@ -36,7 +36,7 @@ class Promise:
     why_none: why there can't be any samples, where there are none and nobody can change that.
     number: of the task, from 0 on, where it is known; two tasks may have one name.
     stored: the error of its replayed samples, where the row is BROKEN and the network knows them by heart; weights (so
-        duals) can't keep the limit then.
+        duals) hardly help then.
     advice: what could be done about it: the words of who asked, then, where it is BROKEN, the numbers of `remedies`.
     """
 
@@ -118,7 +118,7 @@ class Promise:
     def _by_heart(self) -> str:
         if self.stored is None:
             return ""
-        return f"; {100 * self.stored:.1f} % on stored samples, learned by heart: weights can't keep this limit"
+        return f"; {100 * self.stored:.1f} % on stored samples, learned by heart: weights hardly help"
 
     def _taken(self) -> str:
         if self.taken_by_new is None or self.unit != "error":
