@@ -19,6 +19,8 @@ from torch import Tensor
 
 from pdcl.algorithm.rules import HOMES, describe_rule, settings, stated_settings
 from pdcl.errors import UsageError
+from pdcl.judging.promise import BROKEN
+from pdcl.judging.table import Promises
 from pdcl.learning.batches import Batch, Step, seeded
 from pdcl.learning.end_of_task import Ended
 from pdcl.learning.events import DualsMoved, Infeasible, Partitioned, PromisesJudged, ToleranceSet, Warned
@@ -259,7 +261,7 @@ class PDCL(Rehearsal):
         self._whole = None
         ended = self.core.end(whole.name, whole.data, self.evaluated, self.samples_seen)
         self._tell(task.index, ended)
-        if ended.promises is not None and ended.promises.broken and not (self.promises and self.promises.broken):
+        if _breaks_a_limit(ended.promises) and not _breaks_a_limit(self.promises):
             assert self.spec is not None
             if (said := exact_instead(self.spec, self.backbone, self.network)) is not None:
                 self.emit(Warned(task.index, said))
@@ -336,3 +338,8 @@ def _reference(held: Memory, task: int, unit: str) -> float:
     role = max(held["role"][own].tolist())
     values = held["wrong" if unit == "error" else "reference"][own & (held["role"] == role)]
     return float(values.double().mean())
+
+
+def _breaks_a_limit(promises: Promises | None) -> bool:
+    """Whether a limit is broken for certain; a task that was not learned breaks none."""
+    return promises is not None and any(row.verdict == BROKEN for row in promises.rows)
