@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,20 @@ def test_an_offset_keeps_a_limit_and_is_the_least_one_that_does(limit: float) ->
     least = np.linspace(0, 2, 20_000)[np.argmax(np.array(error) <= limit)]
     assert least - 2e-4 <= float(found.offsets[0]) <= 1.02 * least + 2e-4
     assert float(found.offsets[1]) == 0
+
+
+def test_an_offset_that_went_too_far_is_shrunk() -> None:
+    """Guards of both tasks lie just beyond the border: a first step frees one task of errors, and costs all of the
+    other; a fifth of it would do."""
+    asked = search(limit=0.2)
+    W, first = search(limit=1.0).run().W, asked.guards.targets == 0
+    slope, height = (W[:, 1] - W[:, 0]).tolist()
+    x = torch.full((400,), 0.015, dtype=DOUBLE)
+    x[first] = torch.tensor([-1, 0.01], dtype=DOUBLE).repeat(100)
+    features = torch.stack([x - height / slope, torch.ones(400, dtype=DOUBLE)], 1)
+    found = Search(asked.weights, replace(asked.guards, features=features), asked.limits, asked.owners).run()
+    assert (found.lever, found.excess, found.mean_error) == ("offsets", 0.0, 0.0)
+    assert 0.01 * slope <= float(found.offsets[0]) <= 0.015 * slope
 
 
 def test_a_weight_keeps_it_where_classes_are_shared() -> None:
