@@ -57,7 +57,9 @@ def test_a_study_finds_them_done_and_goes_on_with_what_was_begun(
     assert "1 run now, 1 before, 0 failed" in capsys.readouterr().out
     assert sorted(each.name for each in old.iterdir() if each.is_dir()) == names
     again = read_result(path)
-    assert (again["accuracy"], again["duals"]) == (result["accuracy"], result["duals"])
+    assert again["accuracy"] == result["accuracy"]
+    # Another processor rounds otherwise in the seventh digit.
+    assert again["duals"] == [pytest.approx(duals, rel=1e-4, abs=1e-6) for duals in result["duals"]]
 
 
 def test_a_run_of_today_s_default_is_another_run(old: Path) -> None:

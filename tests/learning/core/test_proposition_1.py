@@ -34,7 +34,7 @@ def risk(theta, x, y):
     return cp.sum(cp.huber(x @ theta - y, 1.0)) / (2 * len(y))
 
 
-@pytest.mark.parametrize(("seed", "count"), itertools.product(range(4), (2, 3, 5)))
+@pytest.mark.parametrize(("seed", "count"), list(itertools.product(range(4), (2, 3, 5))))
 def test_some_predictor_is_within_the_bound_on_all_tasks(seed, count):
     theta, data = cp.Variable(WIDTH), list(tasks(seed, count))
     best = [(solved(risk(theta, *task)).value, theta.value.copy()) for task in data]
