@@ -214,5 +214,7 @@ def past_scores(past: Past, W: Tensor) -> Tensor:
 def _calibrated(past: Past, found: Solved) -> Solved:
     guards, factor = past.guards, USUAL_FACTOR[found.head]
     if guards.classes and len(guards.tasks) >= CHOSEN_FROM:
-        factor = temperature((guards.features @ found.W)[:, past.seen], past.seen.long().cumsum(0)[guards.targets] - 1)
+        known = past.seen[guards.targets]
+        scores, own = (guards.features @ found.W)[known][:, past.seen], past.seen.long().cumsum(0) - 1
+        factor = temperature(scores, own[guards.targets[known]]) if int(known.sum()) >= CHOSEN_FROM else factor
     return Solved(**{**vars(found), "factor": factor if guards.kind != "regression" else 1.0})
