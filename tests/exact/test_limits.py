@@ -139,7 +139,7 @@ def test_sets_without_a_price_are_merged_first_and_it_is_said(drawn: Drawn) -> N
             learner.learn(*drawn([2 * task, 2 * task + 1], 1200, task), name=str(task))
         told += [str(each.message) for each in heard if "became part" in str(each.message)]
     assert told
-    assert "statistics of 1 (λ 0)" in told[0]
+    assert "statistics of 1 (weight 0)" in told[0]
     assert 0 in learner.sets.own
 
 

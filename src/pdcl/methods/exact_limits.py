@@ -197,5 +197,5 @@ def described(learner: Exact) -> Report:
             units[:-1],
         ),
         solved=True,
-        no_price="limits in error rate are pursued by guards: duals are weights, not prices" if in_error else None,
+        no_price="limits in error rate are pursued by guards: duals are weights or offsets, not prices" if in_error else None,
     )
