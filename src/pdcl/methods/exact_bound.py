@@ -47,8 +47,8 @@ def stay_within(learner: Exact, tasks: int) -> None:
             return
         sets.merge(task)
         name = learner.tolerances.name(task)
-        text = f"memory={learner.memory} is full: the statistics of {name} (weight {weights[task]:.3g}) became part of the"
-        learner.emit(Warned(tasks - 1, f"{text} common ones; offsets alone pursue its limit"))
+        text = f"memory={learner.memory} is full: the statistics of {name} (weight {weights[task]:.3g}) became part of"
+        learner.emit(Warned(tasks - 1, f"{text} the common ones; offsets alone pursue its limit"))
     for name in list(sets.segments):
         if learner.nbytes > bound:
             del sets.segments[name]
