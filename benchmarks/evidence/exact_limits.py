@@ -18,6 +18,7 @@ from exact_book import Job, Row
 from exact_streams import DOMAINS, FEATURES, features_of
 
 import pdcl
+from pdcl.judging.witnesses import look_at_witnesses
 from pdcl.streams.task import Stream
 
 CALIBRATION = (100, 101, 102)
@@ -138,10 +139,20 @@ def limited(name: str, limits: list[float], rises: bool, strict: tuple[int, ...]
         row["said"] = [
             [each.task, each.verdict, each.samples] for each in result.promises or () if each.kind == "task"
         ]  # fmt: skip
+        row["counts"] = witness_counts(learner)
         if not rises and not seed:
             tests = [(test, answers) for _, _, test, answers in features_of(name)]
             row["by_hand"] = exact_variants.by_hand(learner, list(strict), tests)
     return row
+
+
+def witness_counts(learner: Any) -> list[list[int]]:
+    """Of every task: its witnesses, those that are wrong now, newly wrong ones, newly right ones."""
+    found = []
+    for seen in look_at_witnesses(learner.held, learner.registry, learner.raw_scores).by_task(len(learner.tolerances)):
+        then, now = seen.then["error"] > 0, seen.now["error"] > 0
+        found.append([len(now), *(int(each.sum()) for each in (now, now & ~then, then & ~now))])
+    return found
 
 
 def curve_jobs(name: str, seed: int) -> Iterator[Job]:

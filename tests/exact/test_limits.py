@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,22 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import pdcl
+from pdcl.algorithm.heads import temperature
 from pdcl.errors import LearningWarning, LimitBroken
+from pdcl.learning.events import DualsMoved, ignore
+from pdcl.methods.exact_limits import known_past
 
 Drawn = Callable[..., tuple[Any, Any]]
 TASKS = {"first": [0, 1], "second": [2, 3], "third": [4, 5]}
 
 
-def _learned(drawn: Drawn, tolerance: Any, seed: int = 0, **options: Any) -> Any:
+def _learned(drawn: Drawn, tolerance: Any, seed: int = 0, listener: Any = ignore, **options: Any) -> Any:
     """Three tasks of two classes, 3,000 samples each, so that there are 300 guards a task."""
     learner: Any = pdcl.learner("exact", features="random:150", tolerance=tolerance, seed=seed, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for task, (name, classes) in enumerate(TASKS.items()):
-            learner.learn(*drawn(classes, 1500, 10 * seed + task), name=name)
+            learner.learn(*drawn(classes, 1500, 10 * seed + task), name=name, listener=listener)
     return learner
 
 
@@ -139,7 +143,7 @@ def test_sets_without_a_price_are_merged_first_and_it_is_said(drawn: Drawn) -> N
             learner.learn(*drawn([2 * task, 2 * task + 1], 1200, task), name=str(task))
         told += [str(each.message) for each in heard if "became part" in str(each.message)]
     assert told
-    assert "statistics of 1 (λ 0)" in told[0]
+    assert "statistics of 1 (weight 0)" in told[0]
     assert 0 in learner.sets.own
 
 
@@ -179,3 +183,21 @@ def test_probabilities_are_calibrated(drawn: Drawn) -> None:
     bins = np.digitize(sure, np.linspace(0, 1, 11))
     gaps = [abs(sure[bins == b].mean() - right[bins == b].mean()) * (bins == b).mean() for b in np.unique(bins)]
     assert sum(gaps) < 0.05
+
+
+def test_an_offset_is_shown_as_the_dual_that_it_is(drawn: Drawn, free: dict[str, float], tmp_path: Path) -> None:
+    """1 + λ is what the odds of its task's classes are multiplied with: in reports, in events and after loading."""
+    heard: list[Any] = []
+    learner = _learned(drawn, {"first": f"{free['first'] - 4}%", "*": "60%"}, listener=heard.append)
+    dual, solution = learner.final_duals()[0], learner.solution
+    assert solution.lever == "offsets"
+    before = solution.W.clone()
+    before[-1] -= solution.offsets
+    guards = known_past(learner).guards
+    factor = temperature(guards.features @ before, guards.targets)
+    odds = [torch.softmax(factor * guards.features @ W, 1) for W in (solution.W, before)]
+    assert (odds[0] / odds[1])[:, 0].div((odds[0] / odds[1])[:, 2]).tolist() == pytest.approx([1 + dual] * len(odds[0]))
+    assert dual > 0.2
+    assert [each.duals[0] for each in heard if isinstance(each, DualsMoved)][-1] == dual
+    learner.save(tmp_path / "model")
+    assert pdcl.load(tmp_path / "model").report().duals == learner.report().duals == [dual, 0.0, 0.0]

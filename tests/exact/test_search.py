@@ -64,6 +64,21 @@ def test_an_offset_that_went_too_far_is_shrunk() -> None:
     assert 0.01 * slope <= float(found.offsets[0]) <= 0.015 * slope
 
 
+def test_of_offsets_with_the_same_errors_the_smallest_is_taken() -> None:
+    """Guards of the other task are far away: the first step, two and a half times what is needed, costs nothing."""
+    asked = search(limit=0.2)
+    W, first = search(limit=1.0).run().W, asked.guards.targets == 0
+    slope, height = (W[:, 1] - W[:, 0]).tolist()
+    x = torch.full((400,), 5.0, dtype=DOUBLE)
+    x[first] = torch.tensor([-1, 0.01], dtype=DOUBLE).repeat(100)
+    features = torch.stack([x - height / slope, torch.ones(400, dtype=DOUBLE)], 1)
+    asked = Search(asked.weights, replace(asked.guards, features=features), asked.limits, asked.owners)
+    found = asked.run()
+    same = [float(each.offsets.sum()) for each in asked.tried if asked.price(each) == asked.price(found)]
+    assert len(same) > 2
+    assert float(found.offsets.sum()) == min(same) < 0.02 * slope
+
+
 def test_a_weight_keeps_it_where_classes_are_shared() -> None:
     asked = search(limit=0.1, owners=(-1, -1))
     found = asked.run()

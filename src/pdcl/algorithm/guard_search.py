@@ -10,8 +10,8 @@ An error rate is no function that one can descend, so duals answer what guards s
     offset, λ_c ← [· + ½/(1 + s/10) · clip((e_c − m_c) / 2 points, ±1)]₊
 
 m_c is the limit less a margin of half a standard error. Offsets are then shrunk to what is needed. The end is the
-candidate with the least excess + rise of the mean error; equal weights are one, so an unreachable limit destroys
-nothing.
+candidate with the least excess + rise of the mean error, of equals the smallest offsets and duals; equal weights are
+one, so an unreachable limit destroys nothing.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Search:
 
     @property
     def best(self) -> Candidate:
-        return min(self.tried, key=self.price)
+        return min(self.tried, key=lambda each: (self.price(each), float(each.offsets.sum()), sum(each.duals)))
 
     def price(self, each: Candidate) -> float:
         """Excess + rise of the mean error over equal weights."""

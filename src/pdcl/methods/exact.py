@@ -112,7 +112,6 @@ class Exact(OnFixedFeatures):
         self.tolerances = Tolerances(self.tolerance)
         self.registry = Registry()
         self.samples_seen = 0
-        self.duals: dict[int, float] = {}
         self.losses_then: list[float] = []
         self.errors_then: list[float] = []
         self.segment_losses: dict[str, float] = {}
@@ -236,7 +235,7 @@ class Exact(OnFixedFeatures):
         """Let the network predict by this head. Outputs without samples are never predicted."""
         assert isinstance(self.model, SolvedNetwork)
         assert self.spec is not None
-        self.solution, self.duals = found, dict(found.duals)
+        self.solution = found
         W = (found.W if found.whole is None else found.whole) * found.factor
         if self.spec.kind == "classification":
             W[-1, output_counts(self.sets.parts, self.spec.outputs) == 0] = UNSEEN
@@ -275,6 +274,11 @@ class Exact(OnFixedFeatures):
 
     def vouch_for(self, task: int) -> None:
         self.registry.unseen.append(task)
+
+    @property
+    def duals(self) -> dict[int, float]:
+        """λ of each limit, by its number; of an offset e^offset − 1."""
+        return {} if self.solution is None else self.solution.duals
 
     def final_duals(self) -> list[float]:
         if not self.tolerances.stated_any:

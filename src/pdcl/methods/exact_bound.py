@@ -34,20 +34,21 @@ def held_back_most(learner: Exact, tasks: int) -> Counts:
 
 
 def stay_within(learner: Exact, tasks: int) -> None:
-    """Merge sets, those whose dual was 0 first; drop segments; then hold fewer samples back."""
+    """Merge sets, those whose weight was 0 first; drop segments; then hold fewer samples back."""
     bound, sets = learner.bound, learner.sets
     if bound is None:
         return
     each = held_back_most(learner, tasks)
     learner.held.thin(tasks, each)
-    duals = [learner.duals.get(k, 0.0) for k in range(tasks)]
-    for task in mergeable(sets, duals):
+    known = {} if learner.solution is None else learner.solution.weights
+    weights = [known.get(k, 0.0) for k in range(tasks)]
+    for task in mergeable(sets, weights):
         if learner.nbytes <= bound:
             return
         sets.merge(task)
         name = learner.tolerances.name(task)
-        text = f"memory={learner.memory} is full: the statistics of {name} (λ {duals[task]:.3g}) became part of the"
-        learner.emit(Warned(tasks - 1, f"{text} common ones; offsets alone pursue its limit"))
+        text = f"memory={learner.memory} is full: the statistics of {name} (weight {weights[task]:.3g}) became part of"
+        learner.emit(Warned(tasks - 1, f"{text} the common ones; offsets alone pursue its limit"))
     for name in list(sets.segments):
         if learner.nbytes > bound:
             del sets.segments[name]

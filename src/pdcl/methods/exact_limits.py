@@ -183,7 +183,7 @@ def described(learner: Exact) -> Report:
     tolerances = learner.tolerances
     units = [tolerances.unit(k) for k in range(len(tolerances))]
     duals = learner.final_duals()
-    in_error = tolerances.in_error and tolerances.stated_any
+    no_price = "limits in error rate are pursued by guards: duals are weights or offsets, not prices"
     return Report(
         has_tolerances=tolerances.stated_any,
         duals=duals,
@@ -197,5 +197,5 @@ def described(learner: Exact) -> Report:
             units[:-1],
         ),
         solved=True,
-        no_price="limits in error rate are pursued by guards: duals are weights, not prices" if in_error else None,
+        no_price=no_price if tolerances.in_error and tolerances.stated_any else None,
     )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pdcl.algorithm.closed_form import Problem, Quadratic, ridge, solve, weighted
-from pdcl.algorithm.guard_search import UNSEEN, Guards, Search, Weights, chosen_head, margins, of_own_classes
+from pdcl.algorithm.guard_search import UNSEEN, Candidate, Guards, Search, Weights, chosen_head, margins, of_own_classes
 from pdcl.algorithm.heads import temperature
 from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
@@ -28,6 +28,7 @@ CHOSEN_FROM = 30
 # The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
 DEAREST = 10.0
 # Scores of ridge lie about 1 apart: softmax of the bare ones is far too unsure.
+LARGEST_SHIFT = 30.0
 USUAL_FACTOR = {"ridge": 10.0, "lda": 1.0}
 
 
@@ -58,19 +59,26 @@ class Missed:
 
 @dataclass(frozen=True)
 class Solved:
-    """W with offsets in its last row; what it was chosen by. factor: of scores, for probabilities. whole: W with guards
-    learned too, where they judge nothing; the network predicts by it."""
+    """W with offsets in its last row; what it was chosen by. factor: of scores, for probabilities. weights: λ of each
+    limit, by which its sums count. shifts: λ of each that an offset keeps. whole: W with guards learned too, where they
+    judge nothing; the network predicts by it."""
 
     W: Tensor
     head: str
     rho: float
     factor: float
-    duals: dict[int, float] = field(default_factory=dict)
+    weights: dict[int, float] = field(default_factory=dict)
+    shifts: dict[int, float] = field(default_factory=dict)
     offsets: Tensor | None = None
     lever: str = "none"
     missed: tuple[Missed, ...] = ()
     residual: float = 0.0
     whole: Tensor | None = None
+
+    @property
+    def duals(self) -> dict[int, float]:
+        """λ of each limit, by its number."""
+        return self.weights | self.shifts
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,7 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
     steered = [each for each in limits if each.unit == "error" and int(each.members.sum()) >= NEEDED_GUARDS]
     if steered:
         found = _error_limits(past, weights, steered, found, not in_loss)
-    found = _calibrated(past, found)
+    found = replace(found, factor=_factor(past, found.W, found.head))
     return replace(found, whole=_with_guards(past, weights)) if past.free_guards and len(guards.tasks) else found
 
 
@@ -164,7 +172,9 @@ def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tupl
     missed += [Missed(each, 0.0, torch.nan, "its statistics were merged") for each in limits if each.moments is None]
     duals = {each.number: dual for each, dual in zip(owned, found.duals, strict=True)}
     priced = weighted([(1.0, weights.objective), *zip(found.duals, losses, strict=True)])
-    solution = Solved(found.W, "ridge", weights.rho, 1.0, duals, None, "weights", tuple(missed), found.residual)
+    solution = Solved(
+        found.W, "ridge", weights.rho, 1.0, duals, lever="weights", missed=tuple(missed), residual=found.residual
+    )
     return solution, Weights(priced, [], weights.rho, "ridge", weights.counts)
 
 
@@ -186,16 +196,26 @@ def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before
     best = Search(constrained, guards, bounds, owners).run()
     W = best.W.clone()
     W[-1] += best.offsets
-    duals = best.duals or [0.0] * len(limits)
+    duals = dict(zip((each.number for each in limits), best.duals or [0.0] * len(limits), strict=True))
+    alone = [each for each, all_there_is in zip(limits, own.tolist(), strict=True) if all_there_is]
+    found = Solved(
+        W, weights.head, weights.rho, 1.0, before.weights | duals, _shifts(past, best, weights.head, alone),
+        best.offsets, best.lever, residual=before.residual,
+    )  # fmt: skip
     over = [
-        Missed(each, dual, error, "out of reach on its guards")
-        for each, dual, error in zip(limits, duals, best.errors.tolist(), strict=True)
+        Missed(each, found.duals[each.number], error, "out of reach on its guards")
+        for each, error in zip(limits, best.errors.tolist(), strict=True)
         if error > each.limit
     ]
-    priced = before.duals | {each.number: dual for each, dual in zip(limits, duals, strict=True)}
-    return Solved(
-        W, weights.head, weights.rho, 1.0, priced, best.offsets, best.lever, (*before.missed, *over), before.residual
-    )  # fmt: skip
+    return replace(found, missed=(*before.missed, *over))
+
+
+def _shifts(past: Past, best: Candidate, head: str, alone: Sequence[Stated]) -> dict[int, float]:
+    """λ = e^offset − 1 of each limit whose classes are its own, for offsets of log p: scores times their factor."""
+    if not bool(best.offsets.any()):
+        return {}
+    by_output = (_factor(past, best.W, head) * best.offsets).clamp(max=LARGEST_SHIFT).expm1()
+    return {each.number: float(by_output[past.guards.targets[each.members][0]]) for each in alone}
 
 
 def objective(past: Past, W: Tensor) -> float:
@@ -211,8 +231,12 @@ def past_scores(past: Past, W: Tensor) -> Tensor:
     return found.masked_fill(~past.seen, UNSEEN) if past.guards.classes else found
 
 
-def _calibrated(past: Past, found: Solved) -> Solved:
-    guards, factor = past.guards, USUAL_FACTOR[found.head]
-    if guards.classes and len(guards.tasks) >= CHOSEN_FROM:
-        factor = temperature((guards.features @ found.W)[:, past.seen], past.seen.long().cumsum(0)[guards.targets] - 1)
-    return Solved(**{**vars(found), "factor": factor if guards.kind != "regression" else 1.0})
+def _factor(past: Past, W: Tensor, head: str) -> float:
+    """What makes scores log-probabilities."""
+    guards, seen = past.guards, past.seen
+    # A class can lose its last training sample, to `forget`, while its guards are still there.
+    known = seen[guards.targets] if guards.classes else torch.zeros(0)
+    if int(known.sum()) >= CHOSEN_FROM:
+        own = (seen.long().cumsum(0) - 1)[guards.targets[known]]
+        return temperature((guards.features[known] @ W)[:, seen], own)
+    return 1.0 if guards.kind == "regression" else USUAL_FACTOR[head]

@@ -29,14 +29,23 @@ def exact_state(learner: Exact) -> dict[str, Any]:
         "segments": learner.held.segments.table,
         "trained_hashes": {str(task): hashes for task, hashes in learner.trained_hashes.items()},
         "sums": learner.sums.state_dict(),
-        "duals": {str(number): dual for number, dual in learner.duals.items()},
         "solution": None if solution is None else _written(solution),
     }
 
 
 def _written(solution: Solved) -> dict[str, Any]:
     names = ("W", "head", "rho", "factor", "offsets", "lever", "residual", "whole")
-    return {name: getattr(solution, name) for name in names}
+    duals = {name: {str(c): dual for c, dual in getattr(solution, name).items()} for name in ("weights", "shifts")}
+    return {name: getattr(solution, name) for name in names} | duals
+
+
+def _read(saved: dict[str, Any], duals: dict[str, float]) -> Solved:
+    """duals: where models have them that were saved before offsets had any."""
+    by_number = {
+        name: {int(c): dual for c, dual in saved.get(name, old).items()}
+        for name, old in (("weights", duals), ("shifts", {}))
+    }
+    return Solved(**saved | by_number)
 
 
 def take_exact_state(learner: Exact, state: dict[str, Any]) -> None:
@@ -50,10 +59,9 @@ def take_exact_state(learner: Exact, state: dict[str, Any]) -> None:
     held.memory.load_state_dict(state["held"])
     held.segments.take_table(state["segments"])
     held.upgrade([])
-    learner.duals = {int(number): dual for number, dual in state["duals"].items()}
     learner.trained_hashes = {int(task): hashes for task, hashes in state["trained_hashes"].items()}
     saved = state["solution"]
-    learner.solution = None if saved is None else Solved(**saved, duals=dict(learner.duals))
+    learner.solution = None if saved is None else _read(saved, state.get("duals", {}))
     learner.tolerances.restate(state["stated"], values_then(learner))
     sums = state["sums"]
     learner.begin_sums(len(sums["fresh"]))
