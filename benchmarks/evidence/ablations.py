@@ -18,7 +18,7 @@ from typing import Any
 from limits_kept import Book, calibrated, jobs, measure, references_of, scenarios, settle
 from limits_page import held_to, interval
 
-from pdcl.judging import LimitBroken
+from pdcl.errors import LimitBroken
 
 SMALL, LARGE = ("digits", "mnist"), ("mnist-2000",)
 # label, method, options, streams. Without a limit there are no duals: `even`. The first of a method is its default.

@@ -14,7 +14,7 @@ import warnings
 import torch
 
 import pdcl
-from pdcl.judging import LimitBroken
+from pdcl.errors import LimitBroken
 
 METHODS = ("pdcl", "even", "derpp", "er")
 

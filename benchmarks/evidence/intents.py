@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 import pdcl
-from pdcl.judging import LimitBroken
+from pdcl.errors import LimitBroken
 from pdcl.methods.catalog import method
 
 FEATURES = ("hashed", "minilm")

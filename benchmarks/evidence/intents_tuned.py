@@ -27,7 +27,7 @@ from intents import Results, scenarios, table
 from torch import Tensor, nn
 
 import pdcl
-from pdcl.judging import LimitBroken
+from pdcl.errors import LimitBroken
 from pdcl.lab.benchmarks.banking77 import read_questions
 from pdcl.lab.benchmarks.raw.archive import locate
 from pdcl.lab.benchmarks.raw.text_features import encoder

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 import pdcl
-from pdcl.judging import LimitBroken
+from pdcl.errors import LimitBroken
 from pdcl.learning.placement import keep_freed_memory
 from pdcl.methods.catalog import method as known_method
 from pdcl.running.plugins import load_file

@@ -15,7 +15,8 @@ import pdcl
 from pdcl.cli import main
 from pdcl.cli.display import Display
 from pdcl.errors import UsageError
-from pdcl.judging import Promises, Question, judge
+from pdcl.judging.table import Promises
+from pdcl.judging.verdicts import Question, judge
 from pdcl.lab.studies.parsing import parse
 from pdcl.learning.events import Evaluated, PromisesJudged, RunBegan, TaskBegan
 from pdcl.limits.limit import Limit

@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from pdcl.judging import Promises, Question, judge, judge_new, judge_task
 from pdcl.judging.clipping import LEAST, clip_of
+from pdcl.judging.table import Promises
+from pdcl.judging.verdicts import Question, judge, judge_task
 from pdcl.limits.limit import Limit
 
 ONE, FOUR = Limit("1.0", "loss", value=1.0), Limit("4.0", "loss", value=4.0)
@@ -31,7 +32,7 @@ def test_losses_that_reach_the_clip_are_never_kept_whatever_their_number() -> No
     assert (row.verdict, row.wants, row.high) == ("undecided", None, None)
     assert row.sentence == "undecided: 1 of 400 losses are 20 or more; what lies beyond can't be bounded"
     assert judge_task("a", ONE, None, wrong_in(1 / 400, 19.0)).verdict == "kept"
-    assert judge_new("a", ONE, wrong_in(1 / 400, 100.0)).verdict == "undecided"
+    assert judge_task("a", ONE, None, wrong_in(1 / 400, 100.0), kind="new").verdict == "undecided"
 
 
 def test_the_mean_is_that_of_the_losses_and_not_of_the_clipped_ones() -> None:

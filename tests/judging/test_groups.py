@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pdcl.errors import UsageError
-from pdcl.judging import judge_task
+from pdcl.judging.verdicts import judge_task
 from pdcl.limits.limit import Limit
 
 GROUPS, SIZE, TRIALS = 40, 8, 200

@@ -7,9 +7,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, xlogy
 
-from pdcl.judging import change_lower, change_upper
 from pdcl.judging.bounds import rate_lower, rate_upper
-from pdcl.judging.paired import NUISANCE, STEP, likeliest, signed_root
+from pdcl.judging.paired import NUISANCE, STEP, change_lower, change_upper, likeliest, signed_root
 
 
 def outcomes(n):

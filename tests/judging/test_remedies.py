@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from pdcl.judging import judge_task
 from pdcl.judging.remedies import Held
+from pdcl.judging.verdicts import judge_task
 from pdcl.limits.limit import Limit
 
 THEN = np.repeat([1.0, 0.0], [20, 380])

@@ -11,7 +11,7 @@ from pdcl.past.held_back import REPLAY, WITNESS, Counts, hold_back
 from pdcl.past.repeats import row_hashes
 from pdcl.streams.data import TensorData
 
-pytestmark = pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+pytestmark = pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 
 
 def noise(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pdcl
-from pdcl.judging import change_upper, judge_task
-from pdcl.judging.paired import STEP, change_above
+from pdcl.judging.paired import STEP, change_above, change_upper
 from pdcl.judging.places import Curve
+from pdcl.judging.verdicts import judge_task
 from pdcl.limits.limit import Limit
 
 RATE, RISE = Limit("10%", value=0.1), Limit("+10pt", rise=0.1)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pdcl.judging import change_upper, samples_needed, samples_needed_for_mean, samples_needed_for_rate
 from pdcl.judging.bounds import mean_upper, rate_upper
+from pdcl.judging.paired import change_upper
+from pdcl.judging.sample_sizes import samples_needed, samples_needed_for_mean, samples_needed_for_rate
 
 
 def share_kept(n, points, changed, level, runs=1000):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pdcl.judging import judge_task
+from pdcl.judging.verdicts import judge_task
 from pdcl.limits.limit import Limit
 
 FIVE, TWO_POINTS = Limit("5%", value=0.05), Limit("+2pt", rise=0.02)

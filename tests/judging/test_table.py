@@ -5,8 +5,10 @@ import warnings
 
 import pytest
 
-from pdcl.judging import LimitBroken, Promise, Promises, judge_task
-from pdcl.judging.table import RISE
+from pdcl.errors import LimitBroken
+from pdcl.judging.promise import Promise
+from pdcl.judging.table import RISE, Promises
+from pdcl.judging.verdicts import judge_task
 from pdcl.limits.limit import Limit
 
 TAKEN = "(5.0 points of error are old samples called new)"

@@ -7,7 +7,9 @@ import pytest
 from scipy.stats import binom
 
 from pdcl.errors import UsageError
-from pdcl.judging import Question, Split, half_way, judge, judge_new, judge_task, paired
+from pdcl.judging import paired
+from pdcl.judging.promise import Split
+from pdcl.judging.verdicts import Question, half_way, judge, judge_task
 from pdcl.limits.limit import Limit
 
 TWO_POINTS = Limit("+2pt", rise=0.02)
@@ -138,20 +140,20 @@ def test_the_number_that_would_decide_does_in_most_cases():
 
 
 def test_a_new_task_is_learned_or_not_by_its_limit_or_half_way():
-    assert judge_new("n", Limit("10%", value=0.1), first(2, 200)).verdict == "learned"
-    assert judge_new("n", Limit("10%", value=0.1), first(68, 200)).verdict == "NOT LEARNED"
-    assert judge_new("n", Limit("10%", value=0.1), first(20, 200)).verdict == "undecided"
+    assert judge_task("n", Limit("10%", value=0.1), None, first(2, 200), kind="new").verdict == "learned"
+    assert judge_task("n", Limit("10%", value=0.1), None, first(68, 200), kind="new").verdict == "NOT LEARNED"
+    assert judge_task("n", Limit("10%", value=0.1), None, first(20, 200), kind="new").verdict == "undecided"
     default = half_way(chance=0.9, attainable=0.1)
-    row = judge_new("n", default, first(136, 200), stated=False, past_weight=4.0)
+    row = judge_task("n", default, None, first(136, 200), stated=False, past_weight=4.0, kind="new")
     assert (row.verdict, row.written, row.limit, row.kind) == ("NOT LEARNED", None, 0.5, "new")
     assert "more epochs" in row.sentence
     assert "or past tasks that weigh less (base_most=1), teach" in row.sentence
-    assert judge_new("n", default, first(30, 200), stated=False).verdict == "learned"
+    assert judge_task("n", default, None, first(30, 200), stated=False, kind="new").verdict == "learned"
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_past_tasks_that_weigh_no_more_than_the_new_one_are_not_to_blame(weight):
-    row = judge_new("n", Limit("10%", value=0.1), first(136, 200), past_weight=weight)
+    row = judge_task("n", Limit("10%", value=0.1), None, first(136, 200), past_weight=weight, kind="new")
     assert row.advice == ("more epochs teach it better",)
 
 
@@ -163,7 +165,7 @@ def test_a_limit_of_everything_is_undecided_and_no_number_of_samples_is_asked_fo
     wide = judge_task("b", Limit("+60pt", rise=0.6), then=first(11, 20), now=first(14, 20))
     assert "(it had 55.0 % then)" in wide.sentence
     assert wide.wants is None
-    assert "allows every error; a" in judge_new("n", Limit("100%", value=1.0), first(3, 20)).sentence
+    assert "allows every error; a" in judge_task("n", Limit("100%", value=1.0), None, first(3, 20), kind="new").sentence
 
 
 def test_samples_that_the_network_may_have_seen_can_break_a_limit_and_keep_none():
@@ -209,7 +211,7 @@ def test_what_the_caller_knows_stands_in_the_row():
         (lambda: judge_task("a", FIVE, None, [[0]]), r"one outcome per sample, but has shape \(1, 1\)"),
         (lambda: judge_task("a", Limit("0.1", "loss", value=0.1), None, [-1.0]), "-1 is negative"),
         (lambda: judge_task("a", FIVE, None, [0], kind="class"), "not 'class'"),
-        (lambda: judge_new("a", TWO_POINTS, [0]), r"is new and has no value from before: \+2pt"),
+        (lambda: judge_task("a", TWO_POINTS, None, [0], kind="new"), r"is new and has no value from before: \+2pt"),
         (lambda: half_way(0.5, 0.6), "attainable=0.6 must be below chance=0.5"),
         (lambda: Limit("x", "points", value=1.0), "not 'points'"),
         (lambda: Limit("x"), "a value, a rise, a factor"),

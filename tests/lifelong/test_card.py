@@ -9,7 +9,7 @@ import pytest
 
 import pdcl
 
-pytestmark = pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+pytestmark = pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 
 
 def _card(learner: Any, tmp_path: Any) -> str:

@@ -155,7 +155,7 @@ def test_without_limits_there_is_no_table_and_nothing_is_said() -> None:
     assert learner.promises is None
 
 
-@pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+@pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 def test_the_entry_is_its_line_of_the_lineage_and_reads_as_a_table(forgetful: Any, tmp_path: Any) -> None:
     entry = forgetful.learn(*_new(500, 2), name="sides", epochs=5, batch=50)
     assert json.loads(json.dumps(entry)) == forgetful.lineage.entries[-1]
@@ -166,7 +166,7 @@ def test_the_entry_is_its_line_of_the_lineage_and_reads_as_a_table(forgetful: An
     assert pdcl.load(forgetful.save(tmp_path / "model"), network=_knowing()).promises == entry.promises
 
 
-@pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+@pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 def test_rollback_leaves_the_learner_as_it_was_and_says_so(forgetful: Any) -> None:
     before, spec, x = copy.deepcopy(forgetful.state_dict()), forgetful.spec, _old(50, 4)[0]
     head, said = forgetful.model[-1], forgetful.predict(x)
@@ -181,7 +181,7 @@ def test_rollback_leaves_the_learner_as_it_was_and_says_so(forgetful: Any) -> No
     assert [(each["task"], each["how"]) for each in forgetful.lineage.entries] == [(0, "adopted"), (1, "rolled back")]
 
 
-@pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+@pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 def test_life_goes_on_after_a_rollback(forgetful: Any, tmp_path: Any) -> None:
     forgetful.learn(*_new(500, 2), name="sides", epochs=5, batch=50, on_violation="rollback")
     seen = len(forgetful.lineage.samples)
@@ -208,7 +208,7 @@ def test_rollback_is_refused_where_no_limit_could_break_and_unknown_words_too() 
     assert learner.tasks_learned == 1
 
 
-@pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+@pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 def test_a_model_that_went_between_old_and_new_weights_is_loaded_and_its_guards_are_replayed(
     tmp_path: Any,
 ) -> None:
@@ -235,7 +235,7 @@ def test_a_method_without_limits_names_those_that_take_some_and_no_option_that_i
     assert f"({', '.join(takers)})" in str(refused.value)
 
 
-@pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+@pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 def test_a_reference_moves_only_when_rebased_and_the_lineage_says_so(forgetful: Any, tmp_path: Any) -> None:
     limit = forgetful.report().tolerances[0]
     first = forgetful.learn(*_new(500, 2), name="sides", epochs=5, batch=50).promises[0]

@@ -13,7 +13,7 @@ from pdcl.learning.events import DualsMoved
 from pdcl.past.held_back import GUARD
 from pdcl.streams.transform import Transform
 
-pytestmark = pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+pytestmark = pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 
 
 def blobs(first: int, n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.judging import split_errors
 from pdcl.learning.events import Warned
 from pdcl.learning.loop import Loop
 from pdcl.learning.schedule import Schedule
@@ -186,15 +185,18 @@ def test_rows_say_how_many_errors_went_to_classes_that_came_later() -> None:
     learner = pdcl.PDCL("mlp:16", memory=400, tolerance="+5pt", guard=4, witness=20, base=0.0, dual="frozen")
     learner.prepare(stream.spec)
     Loop(learner, stream, Schedule(3, 20)).run()
-    held, first, parts = learner.held, learner.core.registry.first_seen, []
+    held, first, parts = learner.held, learner.core.registry.first_seen, list[float]()
     assert learner.promises is not None
     for k, row in enumerate(learner.promises.rows[:-1]):
         own = (held["role"] == WITNESS) & (held["task"] == k)
         said = learner.evaluated(held["x"][own]).argmax(1)
         known = [int(label) for label, task in first.items() if task <= k]
-        parts.append(split_errors(held["y"][own], said, known, held["wrong"][own] > 0.5))
-        assert (row.within, row.taken_by_new) == parts[-1]
-    assert sum(part.taken_by_new for part in parts) > 0
+        forgotten = (said != held["y"][own]) & (held["wrong"][own] < 0.5)
+        new = ~torch.isin(said, torch.tensor(known))
+        parts.append(float((forgotten & new).double().mean()))
+        assert row.taken_by_new == pytest.approx(parts[-1])
+        assert row.within == pytest.approx(float((forgotten & ~new).double().mean()))
+    assert sum(parts) > 0
 
 
 def test_what_a_new_task_leaves_no_place_for_is_replayed_and_never_a_witness_again() -> None:
@@ -237,7 +239,7 @@ def test_a_group_that_has_witnesses_left_gives_none_to_replay() -> None:
         assert not kinds[0] & kinds[1]
 
 
-@pytest.mark.filterwarnings("ignore::pdcl.judging.LimitBroken")
+@pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")
 def test_many_classes_for_a_memory_leave_no_place_for_witnesses() -> None:
     """200 places are ten for each of 20 classes: two tasks of ten have witnesses, and with a third there are none."""
     x, counts = torch.randn(400, 4), []

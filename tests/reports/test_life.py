@@ -12,8 +12,8 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
-from pdcl.judging import judge_task
 from pdcl.judging.table import Promises
+from pdcl.judging.verdicts import judge_task
 from pdcl.lab.reports.story import Story
 from pdcl.limits.limit import Limit
 from pdcl.reports.writing import report, write_report

@@ -18,7 +18,7 @@ from pdcl.lab.studies.worker import Streams
 from pdcl.records.reading import read_config
 from pdcl.running.rebuild import described
 from pdcl.running.run import run
-from pdcl.streams import load
+from pdcl.streams.catalog import load
 
 DERIVED = {"domains": 2, "permuted": True, "per_class": 10, "noise": 0.2, "derive_seed": 3}
 

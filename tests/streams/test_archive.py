@@ -9,7 +9,7 @@ import pytest
 from pdcl.errors import UsageError
 from pdcl.lab.benchmarks.raw.archive import MissingData, WrongFile, cache_directory, locate, status
 from pdcl.lab.benchmarks.raw.sources import SOURCES
-from pdcl.streams import load
+from pdcl.streams.catalog import load
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ import torch
 from pdcl.lab.benchmarks import organa, speech
 from pdcl.lab.benchmarks.raw.archive import MissingData, locate, verify
 from pdcl.lab.benchmarks.raw.preparing import Arrays, prepared
-from pdcl.streams import Data, Stream, everything, load
+from pdcl.streams.catalog import load
+from pdcl.streams.data import Data, everything
+from pdcl.streams.task import Stream
 
 pytestmark = pytest.mark.slow
 

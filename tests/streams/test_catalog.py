@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from pdcl.errors import UsageError
-from pdcl.streams import Stream, UnknownStream, load, register_stream, split
-from pdcl.streams.catalog import Entry, built_in, catalog
+from pdcl.streams.catalog import Entry, UnknownStream, built_in, catalog, load, register_stream
+from pdcl.streams.class_split import split
+from pdcl.streams.task import Stream
 
 
 @pytest.fixture

@@ -10,7 +10,11 @@ import torch
 from torch.utils.data import TensorDataset
 
 from pdcl.errors import PdclError
-from pdcl.streams import BadData, Task, TensorData, check_stream, check_task, from_tasks, split
+from pdcl.streams.checks import BadData, check_stream, check_task
+from pdcl.streams.class_split import split
+from pdcl.streams.data import TensorData
+from pdcl.streams.task import Task
+from pdcl.streams.task_list import from_tasks
 
 
 def good(count: int = 8, dim: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,7 +78,7 @@ def test_lengths_must_agree() -> None:
 
 def test_test_labels_outside_the_declared_classes_are_refused() -> None:
     x, y = good()
-    with pytest.raises(BadData, match=r"test y holds the label 5, .* \[0, 1\]"):
+    with pytest.raises(BadData, match=r"test y holds the label 5, .* classes: 0, 1"):
         split(x, y, test=(x, y * 5))
 
 

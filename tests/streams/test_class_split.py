@@ -11,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
-from pdcl.streams import BadData, Data, Stream, everything, split
+from pdcl.streams.checks import BadData
+from pdcl.streams.class_split import split
+from pdcl.streams.data import Data, everything
+from pdcl.streams.task import Stream
 
 
 def marks(data: Data) -> list[int]:

@@ -11,9 +11,13 @@ import torch
 from torch.utils.data import TensorDataset
 
 from pdcl import PDCL
-from pdcl.streams import BadData, Data, Stream, everything, from_tasks, split
 from pdcl.streams.audits import read_audit
+from pdcl.streams.checks import BadData
+from pdcl.streams.class_split import split
+from pdcl.streams.data import Data, everything
 from pdcl.streams.samples import read
+from pdcl.streams.task import Stream
+from pdcl.streams.task_list import from_tasks
 
 COUNT = 120
 X = torch.arange(COUNT, dtype=torch.float32)[:, None]

@@ -10,7 +10,10 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset
 
-from pdcl.streams import BadData, DatasetData, TensorData, everything, from_tasks, split
+from pdcl.streams.checks import BadData
+from pdcl.streams.class_split import split
+from pdcl.streams.data import DatasetData, TensorData, everything
+from pdcl.streams.task_list import from_tasks
 
 
 class Squares(Dataset[Any]):

@@ -14,7 +14,13 @@ from torch.utils.data import Dataset
 
 import pdcl
 from pdcl.errors import UsageError
-from pdcl.streams import BadData, Data, Stream, Transform, check_stream, everything, from_tasks, load, split
+from pdcl.streams.catalog import load
+from pdcl.streams.checks import BadData, check_stream
+from pdcl.streams.class_split import split
+from pdcl.streams.data import Data, everything
+from pdcl.streams.task import Stream
+from pdcl.streams.task_list import from_tasks
+from pdcl.streams.transform import Transform
 
 SIDE = 4
 EVERYTHING: dict[str, Any] = {

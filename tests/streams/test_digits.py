@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from sklearn.datasets import load_digits
 
-from pdcl.streams import everything, load
+from pdcl.streams.catalog import load
+from pdcl.streams.data import everything
 
 
 def test_all_digits_are_there_once_and_split_by_class() -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import torch
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from pdcl.streams import Stream, Transform, everything, from_tasks, split
+from pdcl.streams.class_split import split
+from pdcl.streams.data import everything
+from pdcl.streams.task import Stream
+from pdcl.streams.task_list import from_tasks
+from pdcl.streams.transform import Transform
 
 
 def seen(stream: Stream, task: int = 0) -> torch.Tensor:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pdcl.streams import BadData, everything, from_tasks, hold_out, load, split
+from pdcl.streams.catalog import load
+from pdcl.streams.checks import BadData
+from pdcl.streams.class_split import split
+from pdcl.streams.data import everything
+from pdcl.streams.held_out import hold_out
+from pdcl.streams.task_list import from_tasks
 
 
 def test_validation_replaces_the_test_data() -> None:

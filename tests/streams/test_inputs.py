@@ -10,7 +10,10 @@ import scipy.sparse
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from pdcl.streams import BadData, everything, from_tasks, split
+from pdcl.streams.checks import BadData
+from pdcl.streams.class_split import split
+from pdcl.streams.data import everything
+from pdcl.streams.task_list import from_tasks
 
 COUNT = 12
 LABELS = [k % 2 for k in range(COUNT)]

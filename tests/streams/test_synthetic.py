@@ -10,7 +10,10 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from pdcl.streams import BadData, Stream, everything, load
+from pdcl.streams.catalog import load
+from pdcl.streams.checks import BadData
+from pdcl.streams.data import everything
+from pdcl.streams.task import Stream
 
 
 def nearest_centre_error(stream: Stream, task: int) -> float:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from pdcl.streams import BadData, Data, everything, from_tasks
+from pdcl.streams.checks import BadData
+from pdcl.streams.data import Data, everything
+from pdcl.streams.task_list import from_tasks
 
 
 def part(labels: list[object], shift: float = 0.0) -> tuple[torch.Tensor, list[object]]:

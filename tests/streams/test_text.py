@@ -14,7 +14,7 @@ from pdcl.lab.benchmarks.raw import text_features
 from pdcl.lab.benchmarks.raw.archive import Located, WrongFile
 from pdcl.lab.benchmarks.raw.sources import BANKING77
 from pdcl.lab.benchmarks.raw.text_features import hashed, minilm
-from pdcl.streams import load
+from pdcl.streams.catalog import load
 
 NAMES = [f"intent_{k}" for k in range(banking77.CLASSES)]
 

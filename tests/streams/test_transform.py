@@ -7,8 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pdcl.streams import Transform
-from pdcl.streams.transform import moved
+from pdcl.streams.transform import Transform, moved
 
 
 def by_hand(image: torch.Tensor, down: int, right: int, flip: bool, padding: int) -> torch.Tensor:

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.streams import BadData, Stream, everything
+from pdcl.streams.checks import BadData
+from pdcl.streams.data import everything
+from pdcl.streams.task import Stream
 
 
 def told() -> Stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pdcl.errors import LimitBroken as LimitBroken
 
@@ -11,6 +11,14 @@ KEPT, BROKEN, UNDECIDED, NO_WITNESSES = "kept", "BROKEN", "undecided", "no witne
 NO_SAMPLES = "no samples yet"
 LEARNED, NOT_LEARNED = "learned", "NOT LEARNED"
 TASK, SEGMENT, NEW = KINDS = ("task", "segment", "new")
+
+
+class Split(NamedTuple):
+    """What a task's errors are, as shares of all samples: confusion within what was known when the task was learned, or
+    taken by classes that came later. Their sum is the error rate, or the share of newly wrong samples."""
+
+    within: float
+    taken_by_new: float
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class Promise:
         far belongs to, no samples yet.
     over: how far now is above the limit, in points (error) or in loss; 0 where it isn't.
     wants: how many samples would decide, None where it is decided or a million would not do.
-    within, taken_by_new: errors as shares of the samples, by what was predicted instead (`split_errors`).
+    within, taken_by_new: errors as shares of the samples, by what was predicted instead (`Split`).
     paired: the limit compares with `then`; low and high are then the bounds of the change, added to what was.
     steered: measured on samples that steered training; nothing is certified then.
     perhaps_seen: measured on adopted samples that the network may have been trained on: they can break a limit, and

@@ -34,9 +34,9 @@ from pdcl.judging.promise import (
     NOT_LEARNED,
     UNDECIDED,
     Promise,
+    Split,
 )
 from pdcl.judging.remedies import Held, learned_by_heart, remedies, to_learn
-from pdcl.judging.split import Split
 from pdcl.judging.table import Promises
 from pdcl.limits.limit import Limit
 
@@ -90,11 +90,6 @@ def judge_task(
 ) -> Promise:
     """One row by itself. about: other fields of `Question`."""
     return _judged(Question(task, limit, now, then, **about), level)
-
-
-def judge_new(task: str, limit: Limit, now: npt.ArrayLike, level: float = 0.05, **about: Any) -> Promise:
-    """One row of a new task by itself: learned or not, to its stated limit or to `half_way` (with stated=False)."""
-    return _judged(Question(task, limit, now, kind=NEW, **about), level)
 
 
 def half_way(chance: float, attainable: float, unit: str = "error") -> Limit:

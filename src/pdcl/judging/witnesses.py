@@ -11,8 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pdcl.judging.promise import NEW, SEGMENT
-from pdcl.judging.split import Split
+from pdcl.judging.promise import NEW, SEGMENT, Split
 from pdcl.judging.table import Promises
 from pdcl.limits.limit import Limit
 from pdcl.limits.limits import judged

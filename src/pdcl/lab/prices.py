@@ -210,5 +210,3 @@ def _doubts(
         yield f"it rests on {samples} stored samples"
     if said.decay > 0:
         yield f"dual decay relaxes the tolerance to {effective_tolerance(tolerance, path[-1], said.decay):.3g}"
-    if said.prices_drift:
-        yield "it also prices the drift of outputs"

@@ -21,7 +21,7 @@ class Report:
     """Empty for a method without tolerances.
 
     duals: λ_k of every past task at the end of the newest, then its artificial one. tolerances, units: of every task so
-    far. no_price: why duals are weights and no prices, where they aren't. decay: κ. prices_drift: drift is constrained.
+    far. no_price: why duals are weights and no prices, where they aren't. decay: κ.
     segments: λ of each segment with a limit, at the end of the newest task. solved: duals come from a
     solver, and have settled.
     """
@@ -33,6 +33,5 @@ class Report:
     trace: Trace = field(default_factory=Trace)
     no_price: str | None = None
     decay: float = 0.0
-    prices_drift: bool = False
     segments: dict[str, float] = field(default_factory=dict)
     solved: bool = False

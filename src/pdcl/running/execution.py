@@ -17,7 +17,6 @@ from pdcl.records import checkpoint
 from pdcl.records.naming import unlimited
 from pdcl.records.record import Record
 from pdcl.running.checkpointing import DEFAULT, Keeper, Pace
-from pdcl.running.joint_checkpointing import JointKeeper
 from pdcl.running.result import Clock, Result, result_of
 from pdcl.running.signals import Signals
 from pdcl.running.snapshot import write_snapshot
@@ -77,13 +76,8 @@ class Execution:
             for problem in state.instead_of:
                 loop.listener(Warned(loop.position.task, f"an older checkpoint was taken, since {problem}"))
         with Signals() as signals:
-            loop.keep = self._keeper(record, clock, signals)
+            loop.keep = Keeper(record, self.pace, clock, signals, self.ranks)
             return self._finish(loop, clock, record)
-
-    def _keeper(self, record: Record | None, clock: Clock, signals: Signals) -> Keeper | JointKeeper:
-        if record is not None and self.ranks.alone:
-            return Keeper(record, self.pace, clock, signals)
-        return JointKeeper(record, self.pace, clock, signals, self.ranks)
 
     def _finish(self, loop: Loop, clock: Clock, record: Record | None) -> Result:
         history = loop.run()

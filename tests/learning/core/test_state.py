@@ -123,7 +123,7 @@ def test_a_report_tells_duals_tolerances_and_the_dual_steps_of_the_newest_task(c
     assert report.trace.tolerances == [0.5, 0.4]
     assert report.trace.counts == [2, 1]
     assert report.trace.units == ["loss"] * 2
-    assert (report.no_price, report.decay, report.prices_drift) == (None, 0.0, False)
+    assert (report.no_price, report.decay) == (None, 0.0)
 
 
 @pytest.mark.parametrize("level", ["task", "sample"])
