@@ -30,10 +30,11 @@ from pathlib import Path
 import torch
 
 import pdcl
+from pdcl.lab.comparing import group
 from pdcl.learning.batches import batches
 from pdcl.learning.evaluation import evaluate
 from pdcl.lifelong.learner import Learner
-from pdcl.records import group, scan
+from pdcl.records import scan
 from pdcl.records.checkpoint import APART
 from pdcl.storage.serialize import as_parts
 from pdcl.storage.vault import Vault

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pdcl.records import Record, group, run_name, scan
+from pdcl.lab.comparing import group
+from pdcl.records import Record, run_name, scan
 
 TASKS = 10
 

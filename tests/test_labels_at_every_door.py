@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,33 @@ def test_targets_that_are_numbers_must_be_numbers(bad: str) -> None:
     for act in (fresh.evaluate, lambda x, y: pdcl.gate(fresh, (x, y), max_loss=1.0)):
         with pytest.raises(UsageError, match="numbers"):
             act(NEW, REGRESSION[bad])
+
+
+def test_an_unknown_label_names_a_few_of_many_known_ones() -> None:
+    y = np.arange(400) % 200
+    learner = pdcl.learner("exact", features="raw")
+    learner.learn(np.eye(200)[y], y)
+    with pytest.raises(UsageError, match=r"label 900.* 0, 1, 2, .* … \(200 in all\)") as error:
+        learner.evaluate(np.eye(200)[:1], [900])
+    assert len(str(error.value)) < 150
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        ((np.arange(200) * 37 % 331).astype(float), True),  # 200 measurements
+        (np.arange(200) * 37 % 331, True),
+        (np.arange(200) % 100, False),  # classes that were counted: 0 … 99
+        (np.arange(200) % 10 * 3, False),  # few
+        ([str(k * 37 % 331) for k in range(200)], False),
+    ],
+)
+def test_whole_numbers_that_are_hardly_classes_are_told_of_regression(y: Any, said: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        pdcl.learner("exact").learn(x, y)
+    assert said == any('kind="regression"' in str(each.message) for each in heard)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pdcl.learner("exact").learn(x, np.arange(200) * 1.0, kind="regression")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pdcl.integrations.sklearn_exact import ExactClassifier as ExactClassifier
     from pdcl.integrations.sklearn_exact import ExactRegressor as ExactRegressor
     from pdcl.judging.table import Promises as Promises
+    from pdcl.lab.prices import prices as prices
+    from pdcl.lab.sample_prices import prices_by_sample as prices_by_sample
     from pdcl.learning.batches import Batch as Batch
     from pdcl.learning.batches import Step as Step
     from pdcl.learning.primal_dual import PrimalDual as PrimalDual
@@ -38,9 +40,7 @@ if TYPE_CHECKING:
     from pdcl.release.comparing import compare as compare
     from pdcl.release.forgetting import forget as forget
     from pdcl.release.gate import gate as gate
-    from pdcl.release.prices import prices as prices
     from pdcl.release.rolling_back import rollback as rollback
-    from pdcl.release.sample_prices import prices_by_sample as prices_by_sample
     from pdcl.release.updating import update as update
     from pdcl.running.by_name import learner as learner
     from pdcl.running.load import load as load
@@ -86,8 +86,8 @@ _HOMES = {
     "forget": "release.forgetting",
     "from_tasks": "streams.task_list",
     "gate": "release.gate",
-    "prices": "release.prices",
-    "prices_by_sample": "release.sample_prices",
+    "prices": "lab.prices",
+    "prices_by_sample": "lab.sample_prices",
     "learner": "running.by_name",
     "load": "running.load",
     "register": "methods.catalog",

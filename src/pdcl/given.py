@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,17 @@ def available_memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return 2**63
+
+
+def few(values: Iterable[Any], most: int = 8) -> str:
+    """The first of many values in a message, and how many more there are.
+
+    >>> few(range(3)), few("abc" * 40, most=2)
+    ('0, 1, 2', "'a', 'b' … (120 in all)")
+    """
+    found = list(values)
+    more = f" … ({len(found):,} in all)" if len(found) > most else ""
+    return ", ".join(map(short, found[:most])) + more
 
 
 def short(value: Any) -> str:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pdcl.cli.results import main
 from pdcl.errors import UsageError
+from pdcl.lab.cli.results import main
 
 
 @pytest.fixture

@@ -129,3 +129,28 @@ def test_a_segment_that_was_dropped_for_room_stays_dropped(drawn: Drawn) -> None
             assert learner.nbytes <= 25_000
     assert learner.dropped_segments == ["plan=gold"]
     assert sum("plan=gold has no statistics of its own" in str(each.message) for each in heard) == 1
+
+
+def test_a_class_with_one_sample_is_learned_and_never_held_back() -> None:
+    """Forty classes have one sample each, two have a hundred: guards and witnesses come from those two."""
+    random = np.random.default_rng(0)
+    y = np.concatenate([np.arange(40), np.repeat([40, 41], 100)])
+    x = (random.normal(size=(240, 4)) + 5 * np.eye(42, 4)[y] + y[:, None]).astype(np.float32)
+    learner = pdcl.learner("exact", tolerance="+5pt")
+    learner.learn(x, y)
+    held = learner.held.memory["y"]
+    assert len(held) >= 40
+    assert int(held.min()) >= 40
+    assert all(learner.predict(x[:40]) == y[:40])
+
+
+def test_guards_of_a_class_that_was_forgotten_do_not_choose_the_temperature() -> None:
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [10, 200, 200])
+    x = (random.normal(size=(410, 4)) + 4 * np.eye(3, 4)[y]).astype(np.float32)
+    learner = pdcl.learner("exact", erasable=True)
+    learner.learn(x, y)
+    rare = [int(each) for each in learner.aside.trained if y[each] == 0]
+    assert 0 in learner.held.memory["y"]
+    learner.forget(x[rare], y[rare])
+    assert 0 not in learner.predict(x)

@@ -29,13 +29,14 @@ import torch
 
 import pdcl
 from pdcl.errors import PdclError
+from pdcl.lab.comparing import compare, group
+from pdcl.lab.comparing.tables import render
 from pdcl.lab.figures import drawing
+from pdcl.lab.reports.live.following import Directory
 from pdcl.lab.studies import whatif
-from pdcl.records import compare, group, survey
-from pdcl.records.tables import render
+from pdcl.records import survey
 from pdcl.records.writing import dumps
 from pdcl.release.evidence import verify
-from pdcl.reports.live.following import Directory
 from pdcl.reports.writing import report
 from pdcl.running.resume import resume
 

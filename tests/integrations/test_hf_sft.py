@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from hf_models import gpt2, llama, weights  # noqa: E402
 
-from pdcl.errors import UsageError  # noqa: E402
 from pdcl.integrations.hf import Constrained  # noqa: E402
+from pdcl.integrations.hf_joined import starts  # noqa: E402
 from pdcl.integrations.hf_readings import Reading  # noqa: E402
 from pdcl.objective import OBJECTIVES  # noqa: E402
 
@@ -91,7 +91,32 @@ def test_the_loss_of_each_text_is_the_models_own(model, tmp_path):
         )
 
 
-def test_texts_that_a_collator_joins_have_no_losses_of_their_own(tmp_path):
-    trainer = trained(tmp_path, {"alphabet": (texts(20, 1), "1.1x")}, start=False, padding_free=True, max_length=None)
-    with pytest.raises(UsageError, match=r"8 samples of a capability gives 1 losses.*leave out packing, padding_free"):
+def test_without_padding_duals_are_the_same(tmp_path):
+    past, options = {"alphabet": (texts(60, 1), "0.5x")}, {"dual_steps": 4, "base": 0.3}
+    padded, free = (trained(tmp_path, past, options, padding_free=free, max_length=None) for free in (False, True))
+    duals = [torch.stack(each.constraints.core.progress.history) for each in (padded, free)]
+    torch.testing.assert_close(*duals, rtol=0, atol=1e-6)
+    assert float(duals[0].max()) > 0
+    torch.testing.assert_close(weights(padded.model), weights(free.model), rtol=0, atol=1e-5)
+
+
+def test_packed_texts_give_way_to_old_ones(tmp_path):
+    """A step of one packed row has some three texts; every second one is old at base 1."""
+    seen = []
+
+    class Counting(ConstrainedSFTTrainer):
+        def compute_loss(self, model, inputs, **kwargs):
+            seen.append(len(starts(inputs)))
+            return super().compute_loss(model, inputs, **kwargs)
+
+    args = trl.SFTConfig(output_dir=str(tmp_path), max_steps=9, per_device_train_batch_size=1, use_cpu=True, bf16=False,
+                         packing=True, max_length=16, report_to=[], save_strategy="no", disable_tqdm=True)  # fmt: skip
+    found = []
+    for base in (0, 1):
+        trainer = Counting(model=llama(), args=args, train_dataset=texts(40, 2), processing_class=tokenizer(),
+                           capabilities={"alphabet": (texts(60, 1), "9x")}, constraints={"base": base})  # fmt: skip
         trainer.train()
+        found.append(sum(seen))
+        seen.clear()
+    assert len(trainer.constraints.capabilities[0].dataset) == 60
+    assert 0.4 * found[0] < found[1] < 0.65 * found[0]

@@ -5,6 +5,7 @@ import json
 import re
 import runpy
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def few_questions(place):
 def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     small_model(tmp_path / "model")
     few_questions(tmp_path / "data" / "banking77")
-    small = {"steps": 5, "batch": 2, "length": 8, "texts": 20, "test": 4, "guard": 2, "dual-steps": 2}
+    small = {"steps": 5, "batch": 2, "length": 8, "texts": 20, "test": 4, "seeds": 2}
     settings = [part for name, value in small.items() for part in (f"--{name}", str(value))]
     call = ["llm.py", "--model", str(tmp_path / "model"), "--out", str(tmp_path / "out"), *settings]
     monkeypatch.setenv("PDCL_DATA", str(tmp_path / "data"))
@@ -58,10 +59,21 @@ def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatc
     with pytest.raises(SystemExit, match="with --steps 5, not 6: take another --out"):
         runpy.run_path(str(ROOT / "examples/llm.py"), run_name="__main__")
     results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
-    assert list(results) == ["untrained", "plain", "pdcl", "mixed", "anchor"]
-    assert results["pdcl"]["duals"]
-    assert "task    limit" in results["pdcl"]["promises"]
-    assert len(capsys.readouterr().out.split("| method |")[-1].strip().splitlines()) == 2 + len(results)
+    methods = ["untrained", "plain", "pdcl", "pdcl, own prose", "mixed, 25 % old", "mixed, 50 % old", "anchor"]
+    assert sorted(results) == sorted(methods)
+    assert {method: len(runs) for method, runs in results.items()} == {**dict.fromkeys(methods, 2), "untrained": 1}
+    assert results["pdcl"][0]["duals"]
+    assert results["pdcl"][0]["test"] != results["pdcl"][1]["test"]
+    assert all("task    limit" in run["promises"] for run in results["pdcl"])
+    means, gaps = capsys.readouterr().out.split("| method |")[-1].split("| less pdcl |")
+    assert len(means.strip().splitlines()) == 2 + len(results)
+    assert len(gaps.strip().splitlines()) == 2 + len(results) - 2
+
+
+def test_a_mix_has_its_share_in_each_batch():
+    mix = runpy.run_path(str(ROOT / "examples/llm.py"))["mix"]
+    found = mix([1, 2, 3], [-1, -2], 0.25, types.SimpleNamespace(batch=4, steps=3))
+    assert found == [1, 2, 3, -1, 1, 2, 3, -2, 1, 2, 3, -1]
 
 
 def test_the_examples_of_the_document_run(tmp_path, capsys):

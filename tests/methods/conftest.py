@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from pdcl.lab.benchmarks.synthetic import load
 from pdcl.learning.batches import Batch
 from pdcl.learning.loop import Loop
 from pdcl.learning.schedule import Schedule
 from pdcl.lifelong.learner import Learner
 from pdcl.methods.catalog import method
-from pdcl.streams.synthetic import load
 from pdcl.streams.task import Stream
 
 Trained = Callable[..., Learner]

@@ -9,13 +9,13 @@ import torch
 from torch import nn
 
 from pdcl.errors import UsageError
+from pdcl.lab.benchmarks.synthetic import load
 from pdcl.lab.methods.xder import XDER
 from pdcl.lab.methods.xder_terms import implant, mean_positive, supervised_contrast, untracked, violation
 from pdcl.lab.methods.xder_views import strong_views
 from pdcl.learning.loop import Loop
 from pdcl.learning.schedule import Schedule
 from pdcl.streams.class_split import split
-from pdcl.streams.synthetic import load
 from pdcl.streams.task import Spec
 from pdcl.streams.transform import Transform
 

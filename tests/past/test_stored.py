@@ -104,6 +104,22 @@ def test_a_group_stays_on_its_side_in_later_tasks() -> None:
         assert len(found.witnesses) == 2
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_no_class_is_held_back_whole(grouped: bool, copies: int) -> None:
+    """Each of six classes is one sample, its copies, or one group; four witnesses come from the two large ones."""
+    y = torch.cat([torch.arange(6).repeat_interleave(copies), torch.tensor([6, 7] * 20)])
+    x = y[:, None].float() if copies > 1 else torch.rand(len(y), 1)
+    x[6 * copies :] = torch.rand(40, 1)
+    groups = torch.cat([y[: 6 * copies], torch.arange(100, 140)]) if grouped else None
+    for seed in range(40):
+        found = hold_back_once(
+            TensorData(x, y), Counts(2, 2), torch.Generator().manual_seed(seed), groups, Memory(9), None
+        )
+        assert set(y[found.trained].tolist()) == set(range(8))
+        assert len(found.guards) + len(found.witnesses) == 4
+
+
 def test_guards_beside_a_single_witness_share_half_of_memory() -> None:
     assert allowed(100, 1, limited=True, capacity=100, tasks=1) == Counts(25, 1)
 

@@ -11,10 +11,10 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import RecordError, RunFinished
+from pdcl.lab.reports.live.following import Directory
 from pdcl.lab.studies import execute
 from pdcl.lab.studies.parsing import parse
 from pdcl.records import Record, read_result, survey
-from pdcl.reports.live.following import Directory
 from pdcl.reports.writing import report
 from pdcl.running.resume import resume
 

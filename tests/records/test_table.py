@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdcl.errors import UsageError
-from pdcl.records import compare, group, scan, survey
+from pdcl.lab.comparing import compare, group
+from pdcl.records import scan, survey
 from pdcl.records.table import _last_rows
 from pdcl.records.writing import dumps
 

@@ -9,8 +9,9 @@ import pytest
 from rich.console import Console
 
 from pdcl.errors import UsageError
-from pdcl.records import compare, group, scan
-from pdcl.records.tables import render, show
+from pdcl.lab.comparing import compare, group
+from pdcl.lab.comparing.tables import render, show
+from pdcl.records import scan
 
 
 @pytest.fixture

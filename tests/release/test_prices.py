@@ -7,11 +7,11 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import UsageError
+from pdcl.lab.prices import is_moving
 from pdcl.lab.studies.attainable import Level, Reach
 from pdcl.lab.studies.whatif import Solved, carry_out, curve, looks, solve, whatif
 from pdcl.lab.studies.whatif_figure import draw
 from pdcl.learning.schedule import Schedule
-from pdcl.release.prices import is_moving
 
 OPTIONS = {"memory": 60, "epochs": 1, "batch": 20, "dual_steps": 20, "seed": 0}
 PRICED = {**OPTIONS, "tolerance": "1.1x", "base": 0.0, "drift": 0.0, "guard": 0, "witness": 0}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pdcl.lab.figures.borders import Borders, among_large, borders, near_another_class
-from pdcl.reports.holdings import Holdings
+from pdcl.lab.reports.holdings import Holdings
 
 
 def two_clusters(dual: np.ndarray) -> Holdings:

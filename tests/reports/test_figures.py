@@ -23,8 +23,8 @@ from pdcl.lab.figures.runs import distance, partition, zeta
 from pdcl.lab.figures.selecting import main_runs, partitioned_by_dual
 from pdcl.lab.figures.style import save
 from pdcl.lab.figures.sweeps import ablation, amount, of_shared_seeds, varied, versus_memory
+from pdcl.lab.reports.dossier import read_story
 from pdcl.records import scan
-from pdcl.reports.dossier import read_story
 
 CARETS = (CARETDOWN, CARETUP)
 PLOTS = (

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pdcl.records import group, scan
-from pdcl.reports.finding import finding, headline, settings
+from pdcl.lab.comparing import group
+from pdcl.lab.reports.finding import finding, headline, settings
+from pdcl.records import scan
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pdcl.cli import main
 from pdcl.errors import UsageError
 from pdcl.judging import judge_task
 from pdcl.judging.table import Promises
+from pdcl.lab.reports.story import Story
 from pdcl.limits.limit import Limit
-from pdcl.reports.story import Story
 from pdcl.reports.writing import report, write_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdcl.errors.LimitBroken")

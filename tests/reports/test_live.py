@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.testclient import TestClient
 
-from pdcl.cli import watch as command_line
 from pdcl.errors import UsageError
-from pdcl.reports.live import following
-from pdcl.reports.live.app import make_app
-from pdcl.reports.live.following import Directory
+from pdcl.lab.cli import watch as command_line
+from pdcl.lab.reports.live import following
+from pdcl.lab.reports.live.app import make_app
+from pdcl.lab.reports.live.following import Directory
 
 HOSTILE = "<script>window.broken=1</script>"
 BEGAN = {"time": 0.0, "event": "run_began", "stream": "s", "method": "m", "tasks": 2, "epochs": 1, "seed": 0}
@@ -200,7 +200,7 @@ def test_malformed_and_oversized_files_neither_stop_nor_fill_the_server(tmp_path
 def test_news_begin_with_all_runs(tmp_path, fake_run):
     import anyio
 
-    from pdcl.reports.live.app import _news
+    from pdcl.lab.reports.live.app import _news
 
     fake_run(tmp_path)
     app = make_app(tmp_path).app

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from pdcl.lab.reports.live import following
+from pdcl.lab.reports.live.app import make_app
+from pdcl.lab.reports.live.following import Directory
 from pdcl.records.writing import dumps
-from pdcl.reports.live import following
-from pdcl.reports.live.app import make_app
-from pdcl.reports.live.following import Directory
 
 BEGAN = {"time": 0.0, "event": "run_began", "stream": "s", "method": "m", "tasks": 2, "epochs": 1, "seed": 0}
 TASK = {"time": 1.0, "event": "task_began", "task": 0, "name": "a", "samples": 10, "steps": 10, "classes": ["a"]}
@@ -122,7 +122,7 @@ def test_the_reader_thread_outlives_any_error(tmp_path, fake_run, monkeypatch):
         real(self)
 
     monkeypatch.setattr(Directory, "refresh", refresh)
-    monkeypatch.setattr("pdcl.reports.live.app.EVERY", 0.01)
+    monkeypatch.setattr("pdcl.lab.reports.live.app.EVERY", 0.01)
     with TestClient(make_app(tmp_path), base_url="http://127.0.0.1:8000") as client:
         end = time.monotonic() + PATIENCE
         while not client.get("/api/runs").json()["rows"]:
@@ -168,7 +168,7 @@ def test_a_first_look_draws_no_map(tmp_path, fake_run, monkeypatch):
     directory.refresh()
     (key,) = directory.changes(0)[2]
     with monkeypatch.context() as patched:
-        patched.setattr("pdcl.reports.holdings._neighbours", lambda points: pytest.fail("a map was drawn"))
+        patched.setattr("pdcl.lab.reports.holdings._neighbours", lambda points: pytest.fail("a map was drawn"))
         found = directory.detail(key)
     assert found["samples"] is not None
     assert "being drawn" in found["absent"]["map"]

@@ -9,8 +9,8 @@ import pytest
 
 from pdcl.errors import RecordError
 from pdcl.lab.figures.maps import FILE, map_of, read_map
+from pdcl.lab.reports.holdings import Holdings
 from pdcl.records.writing import dumps
-from pdcl.reports.holdings import Holdings
 
 
 def held(count: int = 40) -> Holdings:

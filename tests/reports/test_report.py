@@ -9,11 +9,13 @@ import pytest
 
 from pdcl.cli import report as command_line
 from pdcl.errors import UsageError
-from pdcl.reports import holdings, pictures
-from pdcl.reports.command import command
-from pdcl.reports.dossier import distance_from_uniform
+from pdcl.lab.reports import holdings, pictures
+from pdcl.lab.reports.command import command
+from pdcl.lab.reports.dossier import distance_from_uniform
+from pdcl.lab.reports.runs import details
+from pdcl.reports import page as page_module
 from pdcl.reports.page import embedded
-from pdcl.reports.writing import details, report
+from pdcl.reports.writing import report
 
 HOSTILE = "</script><script>window.broken=1</script><img src=x onerror=window.broken=1>\u2028'\"&"
 
@@ -158,6 +160,6 @@ def test_more_runs_get_less_each(fake_run, tmp_path):
 
 
 def test_static_files_hold_no_address_but_the_names_of_svg():
-    for path in (Path(pictures.__file__).parent / "static").rglob("*.*s"):
+    for path in (Path(page_module.__file__).parent / "static").rglob("*.*s"):
         found = set(re.findall(r"https?://[^\s\"']+", path.read_text()))
         assert found <= {"http://www.w3.org/2000/svg"}, path

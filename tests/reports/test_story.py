@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from pdcl.lab.reports.story import Story
 from pdcl.records import read_events, read_result
-from pdcl.reports.story import Story
 
 BEGAN = {"time": 0.0, "event": "run_began", "stream": "s", "method": "m", "tasks": 2, "epochs": 2, "seed": 0}
 TASK = {"time": 1.0, "event": "task_began", "task": 0, "name": "a", "samples": 10, "steps": 10, "classes": ["a"]}

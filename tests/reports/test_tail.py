@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pdcl.errors import RecordError
-from pdcl.reports.tail import LONGEST_LINE, Tail, opened, read_object
+from pdcl.lab.reports.tail import LONGEST_LINE, Tail, opened, read_object
 
 
 def test_a_growing_file_is_read_once_and_a_torn_line_waits_for_its_end(tmp_path):

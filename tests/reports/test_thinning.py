@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdcl.reports.thinning import Curve, columns
+from pdcl.lab.reports.thinning import Curve, columns
 
 
 @given(st.integers(1, 5000), st.integers(2, 50), st.integers(1, 7))

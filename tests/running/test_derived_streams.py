@@ -11,11 +11,11 @@ import pytest
 
 from pdcl.cli import main
 from pdcl.errors import RecordError
+from pdcl.lab.reports.command import command
 from pdcl.lab.studies.expansion import expand
 from pdcl.lab.studies.parsing import parse
 from pdcl.lab.studies.worker import Streams
 from pdcl.records.reading import read_config
-from pdcl.reports.command import command
 from pdcl.running.rebuild import described
 from pdcl.running.run import run
 from pdcl.streams import load

@@ -13,11 +13,11 @@ import pytest
 
 from pdcl.cli import main
 from pdcl.errors import PdclError
+from pdcl.lab.reports.live.following import Directory
 from pdcl.lab.studies import Outcome, execute
 from pdcl.lab.studies.parsing import parse
 from pdcl.learning.loop import Loop
 from pdcl.records import Record, scan, survey
-from pdcl.reports.live.following import Directory
 from pdcl.storage import disk
 
 

@@ -14,11 +14,12 @@ import pytest
 import pdcl
 from pdcl.cli import main
 from pdcl.errors import PdclError, RunFinished, UsageError
+from pdcl.lab.comparing import group
 from pdcl.lab.studies import Ended, LocalProcesses, Planned, Study, execute
 from pdcl.lab.studies.estimating import Estimator
 from pdcl.lab.studies.parsing import parse
 from pdcl.lab.studies.worker import _run
-from pdcl.records import group, read_config, scan
+from pdcl.records import read_config, scan
 
 LOADS: list[str] = []
 TUNED = """

@@ -36,7 +36,7 @@ VERBS = {
     "rollback": "put the state before the newest update back in use",
     "completion": "a script by which bash, zsh or fish complete these commands",
 }
-OF_THE_LAB = ("data", "study", "figures", "paper", "unpack", "tolerance", "whatif")
+OF_THE_LAB = ("data", "figures", "paper", "prices", "results", "study", "tolerance", "unpack", "watch", "whatif")
 FAILED = 1
 # Not 2: a misspelt `gate` must not look like one of its answers.
 UNKNOWN = 64

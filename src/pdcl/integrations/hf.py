@@ -24,6 +24,7 @@ from pdcl.integrations.hf_capabilities import Rows, prepared, read_capabilities
 from pdcl.integrations.hf_checkpoints import last_whole, read_state, write_state
 from pdcl.integrations.hf_constraints import Constraints, Replay
 from pdcl.integrations.hf_inside import INSIDE, can_be_cut, checked_replay, without_last
+from pdcl.integrations.hf_joined import joins, starts, without_last_joined
 from pdcl.integrations.hf_outputs import Reader
 from pdcl.integrations.hf_promises import judge
 from pdcl.integrations.hf_ranks import FiniteLosses, ranks_of
@@ -55,6 +56,8 @@ class Constrained(Base):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self._ranks = ranks_of(self)
         batch, options = self.args.per_device_train_batch_size, constraints or {}
+        # Several samples may be joined in one row.
+        batch = max(2, batch) if joins(self.data_collator) else batch
         self._replay_size = checked_replay(replay, options, batch, self._ranks.world)
         self._chosen = replay is not None
         ready = stated if capability_collator is not None else [prepared(each, self) for each in stated]
@@ -103,15 +106,17 @@ class Constrained(Base):  # type: ignore[misc]
 
     def _drawn(self, inputs: Any, items: Any) -> tuple[Replay | None, Any, Any]:
         """What is replayed in this step; what is left of the batch, and of the labels that its loss is divided by."""
-        size = self.args.per_device_train_batch_size
+        size, joined = self.args.per_device_train_batch_size, len(starts(inputs))
         if self._replay_size != INSIDE:
             return self.constraints.draw(int(self._replay_size)), inputs, items
-        if not self._chosen and not can_be_cut(size, inputs):
+        if joined < 2 and not self._chosen and not can_be_cut(size, inputs):
             return self.constraints.draw(size * self._ranks.world), inputs, items
-        replay = self.constraints.draw_inside(size)
+        # Ranks draw together, and their batches may hold more or fewer joined samples.
+        replay = self.constraints.draw_inside(joined if joined > 1 and self._ranks.world == 1 else size)
         if replay is None:
             return None, inputs, items
-        left = without_last(len(replay.numbers), size, inputs)
+        few = len(replay.numbers)
+        left = without_last_joined(few, inputs) if joined > 1 else without_last(few, size, inputs)
         if items is not None:
             was, now = (self._get_num_items_in_batch([each], self.args.device) for each in (inputs, left))
             items = items * now / was

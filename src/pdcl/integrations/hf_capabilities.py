@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.integrations.hf_joined import joins, padded
 from pdcl.integrations.hf_self_made import SelfMade
 from pdcl.limits.tolerance import PerTask, Tolerance, as_tolerance
 
@@ -113,9 +114,10 @@ class Rows:
 
     @classmethod
     def as_trained(cls, datasets: Sequence[Any], trainer: Any) -> Rows:
-        """As the trainer joins its own samples, without columns that its model ignores."""
+        """As the trainer collates its own samples, without columns that its model ignores; padded if it joins them."""
         loaders = [trainer.get_test_dataloader(each) for each in datasets]
-        return cls([loader.dataset for loader in loaders], [loader.collate_fn for loader in loaders])
+        collates = [padded if joins(trainer.data_collator) else loader.collate_fn for loader in loaders]
+        return cls([loader.dataset for loader in loaders], collates)
 
     def owners(self, numbers: Tensor) -> Tensor:
         """The capability of each."""

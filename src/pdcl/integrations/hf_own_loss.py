@@ -118,7 +118,7 @@ def _check_size(candidates: list[Candidate], samples: int) -> None:
         if len(each.losses) != samples:
             raise UsageError(
                 f"a batch of {samples} samples of a capability gives {len(each.losses)} losses, so that no sample has "
-                "its own: leave out packing, padding_free and collators that join samples"
+                "its own: of collators that join samples TRL's padding_free and DataCollatorWithFlattening are known"
             )
 
 

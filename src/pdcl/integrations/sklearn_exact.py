@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pdcl.errors import LearningWarning
+from pdcl.given import few
 from pdcl.methods.exact import Exact
 from pdcl.streams.encoding import Kind
 
@@ -105,7 +106,7 @@ class ExactClassifier(ClassifierMixin, _ExactEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         known = self._expected
         if known is not None and len(strange := np.setdiff1d(y, known)):
-            raise ValueError(f"y holds {strange[0]!r}, which is not among classes={list(known)}")
+            raise ValueError(f"y holds {strange[0]!r}, which is not among classes={few(known)}")
         if reset and known is None and len(unique_labels(y)) < 2:
             raise ValueError(f"y holds one class, {y[0]!r}; a classifier needs at least two to begin with")
         return X.astype(np.float32), y

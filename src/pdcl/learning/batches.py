@@ -13,8 +13,8 @@ from pdcl.errors import UsageError
 from pdcl.learning.schedule import single_left
 from pdcl.ranks import ALONE, Ranks
 from pdcl.streams.data import Data
+from pdcl.streams.joined import JoinedData
 from pdcl.streams.readers import fetched
-from pdcl.streams.views import JoinedData
 from pdcl.trees import Tree, to
 
 # How many samples one forward pass takes where nothing is trained.

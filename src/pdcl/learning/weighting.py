@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.given import few
 from pdcl.objective import Objective
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def weigh_classes(goal: Objective, learner: Learner) -> Objective:
     assert learner.class_weights is not None
     stated = {str(label): float(weight) for label, weight in learner.class_weights.items()}
     if spec.heads is not None and (strange := [label for label in stated if label not in map(str, spec.labels)]):
-        raise UsageError(f"class_weights names {strange[0]!r}, which is no label here; labels: {_shown(spec.labels)}")
+        raise UsageError(f"class_weights names {strange[0]!r}, which is no label here; labels: {few(spec.labels)}")
     plain = goal.loss
 
     def weighted(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -46,7 +47,3 @@ def weigh_classes(goal: Objective, learner: Learner) -> Objective:
         return plain(outputs, targets) * torch.tensor(by_class, device=outputs.device)[targets]
 
     return replace(goal, loss=weighted)
-
-
-def _shown(labels: tuple[Any, ...]) -> str:
-    return ", ".join(map(str, labels[:10])) + (" …" if len(labels) > 10 else "")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
-from pdcl.given import short
+from pdcl.given import few, short
 from pdcl.learning.events import Infeasible, Listener, SetAside, Warned, ignore
 from pdcl.learning.loop import Loop
 from pdcl.learning.schedule import Schedule, portions
@@ -32,6 +32,7 @@ from pdcl.past.repeats import groups_in
 from pdcl.streams.data import Collate, Data
 from pdcl.streams.encoding import Kind
 from pdcl.streams.hashes import as_numbers, data_hashes
+from pdcl.streams.labels import like_numbers
 from pdcl.streams.samples import Samples, read
 from pdcl.streams.task import Stream, Task
 from pdcl.streams.transform import Transform
@@ -84,9 +85,11 @@ def learn(
     name = task_name(name, learner)
     tolerance = own_limit(tolerance, name)
     check_arguments(test, transform, grow, listener, audit, audit_share, audit_budget)
+    unsaid = kind is None and learner.spec is None
     kind = kind_of(learner, kind, transform)
     samples = read(x, y, groups, where="x, y", columns=columns, collate=collate)
     check_limits(learner, tolerance, samples, kind)
+    doubt = like_numbers(samples.targets) if unsaid else None
     chosen = _stated_schedule(learner, epochs, batch)
     aside = None
     if audit is not None:
@@ -98,6 +101,8 @@ def learn(
             listener(SetAside(learner.tasks_learned, **asdict(aside.about)))
             if aside.note is not None:
                 told.on_event(Warned(learner.tasks_learned, aside.note))
+        if doubt is not None:
+            told.on_event(Warned(learner.tasks_learned, doubt))
         classes = 0 if learner.spec is None else len(learner.spec.labels)
         task, raw = new_task(learner, samples, test, name, kind, transform, grow)
         check_enough(learner.tolerance, task.index + 1)
@@ -214,7 +219,9 @@ def adopt(
         assert learner.spec is not None
         strangers = unknown_labels(learner.spec, samples)
         if strangers:
-            raise UsageError(f"adopt trains nothing, so the network can't know {strangers}; use learn for new classes")
+            raise UsageError(
+                f"adopt trains nothing, so the network can't know {few(strangers)}; use learn for new classes"
+            )
         task, raw = new_task(learner, samples, None, name, kind, None, None)
         learner.check_room(task)
         weights = copy.deepcopy(learner.model.state_dict())

@@ -234,6 +234,9 @@ def past_scores(past: Past, W: Tensor) -> Tensor:
 def _factor(past: Past, W: Tensor, head: str) -> float:
     """What makes scores log-probabilities."""
     guards, seen = past.guards, past.seen
-    if guards.classes and len(guards.tasks) >= CHOSEN_FROM:
-        return temperature((guards.features @ W)[:, seen], seen.long().cumsum(0)[guards.targets] - 1)
+    # A class can lose its last training sample, to `forget`, while its guards are still there.
+    known = seen[guards.targets] if guards.classes else torch.zeros(0)
+    if int(known.sum()) >= CHOSEN_FROM:
+        own = (seen.long().cumsum(0) - 1)[guards.targets[known]]
+        return temperature((guards.features[known] @ W)[:, seen], own)
     return 1.0 if guards.kind == "regression" else USUAL_FACTOR[head]

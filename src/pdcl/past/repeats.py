@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -88,13 +89,31 @@ def hold_back_once(
 
     Copies of what is held back are left out of training. Where there would be more of them than guards and witnesses,
     samples are held back with all their copies instead, as groups are. A group that has stored guards or witnesses
-    isn't trained on, and one that has replayed samples isn't held back.
+    isn't trained on, and one that has replayed samples isn't held back. A class that the draw would leave no sample to
+    learn from holds none back.
     """
     if groups is not None and len(trained_on := groups_in(memory, replayed=True)):
         replayed = torch.isin(groups.cpu(), trained_on)
         known = replayed if known is None else known | replayed
-    found = hold_back(len(data), wanted, generator, groups, known)
     hashes = row_hashes(data)
+    found = _drawn(data, wanted, generator, groups, hashes, known, memory)
+    while bool((taken := _taken_whole(data, found)).any()):
+        known = taken if known is None else known | taken
+        found = _drawn(data, wanted, generator, groups, hashes, known, memory)
+    if len(data) and not len(found.trained):
+        raise UsageError(
+            f"all {len(data)} samples of the task are held back as guards or witnesses of earlier ones, or are of "
+            "groups that are; there is nothing new to learn"
+        )
+    return found
+
+
+def _drawn(
+    data: Source, wanted: Counts, generator: Generator, groups: Tensor | None, hashes: Tensor | None,
+    known: Tensor | None, memory: Memory,
+) -> HeldBack:  # fmt: skip
+    """One draw, without the copies of what is held back."""
+    found = hold_back(len(data), wanted, generator, groups, known)
     if hashes is not None and groups is None and _copies(found, hashes).sum() > len(data) - len(found.trained):
         found = hold_back(len(data), wanted, generator, hashes, known)
     again = torch.zeros(len(found.trained), dtype=torch.bool)
@@ -102,12 +121,16 @@ def hold_back_once(
         again = _copies(found, hashes) | torch.isin(hashes[found.trained], held_hashes(memory))
     if groups is not None:
         again |= torch.isin(groups.cpu()[found.trained], groups_in(memory, replayed=False))
-    if len(found.trained) and bool(again.all()):
-        raise UsageError(
-            f"all {len(data)} samples of the task are held back as guards or witnesses of earlier ones, or are of "
-            "groups that are; there is nothing new to learn"
-        )
     return replace(found, trained=found.trained[~again])
+
+
+def _taken_whole(data: Source, found: HeldBack) -> Tensor:
+    """Which samples are of a class that has guards or witnesses, and none that is trained on."""
+    held = torch.cat([found.guards, found.witnesses])
+    y: Any = data.targets
+    if not len(held) or not isinstance(y, Tensor) or y.dim() != 1 or y.is_floating_point():
+        return torch.zeros(len(data), dtype=torch.bool)
+    return torch.isin(y, y[held]) & ~torch.isin(y, y[found.trained])
 
 
 def _copies(found: HeldBack, hashes: Tensor) -> Tensor:

@@ -1,23 +1,8 @@
 """A run on disk, and many runs as one table."""
 
-from pdcl.records.aggregate import Comparison, Group, compare, group
 from pdcl.records.naming import run_name
 from pdcl.records.reading import read_config, read_events, read_result
 from pdcl.records.record import Record
 from pdcl.records.table import Row, Survey, scan, survey
 
-__all__ = [
-    "Comparison",
-    "Group",
-    "Record",
-    "Row",
-    "Survey",
-    "compare",
-    "group",
-    "read_config",
-    "read_events",
-    "read_result",
-    "run_name",
-    "scan",
-    "survey",
-]
+__all__ = ["Record", "Row", "Survey", "read_config", "read_events", "read_result", "run_name", "scan", "survey"]

@@ -1,1 +1,1 @@
-"""Runs made visible: the report, the figures and the live page. All of it is read from the files of a run."""
+"""Pages that people look at: one file with everything in it. Those of runs are made in the lab."""

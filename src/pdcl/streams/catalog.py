@@ -56,14 +56,6 @@ _OWN = (
         licence="CC BY 4.0",
         reference="E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI 1998",
     ),
-    Entry(
-        "synthetic",
-        "pdcl.streams.synthetic:load",
-        "Gaussian classes with known difficulty per task; made on the spot",
-        tasks=5,
-        classes=10,
-        licence="MIT",
-    ),
 )
 
 

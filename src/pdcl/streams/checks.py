@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pdcl.errors import UsageError
+from pdcl.given import few
 from pdcl.ragged import Ragged
 from pdcl.streams.data import Data, DatasetData, TensorData, everything
 from pdcl.streams.mapped import PartOfFile
@@ -49,7 +50,9 @@ def check_task(task: Task, spec: Spec) -> None:
     foreign = sorted(set(torch.unique(task.test.targets).tolist()) - set(task.classes))
     if foreign:
         names = [spec.labels[index] if spec.labels else index for index in foreign]
-        raise BadData(f"task {task.index} ({task.name!r}): the test data hold {names}, which the task doesn't teach")
+        raise BadData(
+            f"task {task.index} ({task.name!r}): the test data hold {few(names)}, which the task doesn't teach"
+        )
 
 
 def check_data(data: Data, spec: Spec, where: str) -> None:

@@ -11,16 +11,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pdcl.given import few
 from pdcl.streams.checks import BadData
 from pdcl.streams.inputs import Column, objects, refuse_sequences
 
 LABELS = (str, int, float, bool, np.integer, np.floating, np.bool_)
+# Fewer samples of each of so many labels are rather numbers than classes.
+MANY, FEW_EACH = 20, 5
 MISSING = ("NoneType", "NAType", "NaTType")
 
 
 def labels_in(targets: Column, where: str = "y") -> list[Any]:
     """The distinct labels, sorted, as plain Python values (integers, strings, booleans)."""
     return in_order(distinct(targets, where)[0])
+
+
+def like_numbers(targets: Column) -> str | None:
+    """A sentence where class labels look like numbers to predict: many, few samples of each, and no count 0, 1, 2 …"""
+    labels = labels_in(targets)
+    whole = all(isinstance(label, int) and not isinstance(label, bool) for label in labels)
+    if not whole or len(labels) < MANY or len(labels) * FEW_EACH <= len(targets):
+        return None
+    if labels[-1] - labels[0] == len(labels) - 1:
+        return None
+    return (
+        f"y holds {len(labels)} different whole numbers in {len(targets)} samples ({few(labels, 3)}): each is learned "
+        'as a class of its own. If they are numbers to predict, say kind="regression"'
+    )
 
 
 def in_order(labels: Iterable[Any]) -> list[Any]:
@@ -38,9 +55,7 @@ def encode(targets: Column, labels: Sequence[Any], where: str = "y", missing: in
     values, inverse = distinct(targets, where)
     strangers = unknown(values, labels, where)
     if strangers and missing is None:
-        raise BadData(
-            f"{where} holds the label {strangers[0]!r}, which is not one of the declared classes {list(labels)}"
-        )
+        raise BadData(f"{where} holds the label {strangers[0]!r}, which is not one of the known classes: {few(labels)}")
     codes = [position.get(_key(value), missing) for value in values]
     return torch.as_tensor(np.asarray(codes, dtype=np.int64)[inverse])
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pdcl.given import short
+from pdcl.given import few, short
 from pdcl.streams.checks import BadData
 
 FILES = (".csv", ".tsv", ".parquet")
@@ -45,7 +45,7 @@ class Rows:
     def column(self, name: str, asked: str) -> Raw:
         """A column that an option names."""
         if name not in self.columns:
-            raise BadData(f"{self.place} has no column {name!r}, which {asked} names; it has {list(self.columns)}")
+            raise BadData(f"{self.place} has no column {name!r}, which {asked} names; it has {few(self.columns, 20)}")
         return self.columns[name]
 
     def full_column(self, name: str, asked: str) -> Raw:

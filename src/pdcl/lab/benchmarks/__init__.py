@@ -13,6 +13,14 @@ def _benchmark(source: Source, summary: str, tasks: int, classes: int, regime: s
 
 
 BENCHMARKS = (
+    Entry(
+        "synthetic",
+        "pdcl.lab.benchmarks.synthetic:load",
+        "Gaussian classes with known difficulty per task; made on the spot",
+        tasks=5,
+        classes=10,
+        licence="MIT",
+    ),
     _benchmark(MNIST, "handwritten digits, 28×28, one pass", tasks=5, classes=10, regime="online"),
     _benchmark(ORGANA, "organs in abdominal CT, 28×28", tasks=5, classes=10),
     _benchmark(SPEECH, "spoken words, one second at 8 kHz, split by speaker", tasks=5, classes=10),

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pdcl.lab.benchmarks.changed_data import Change, ChangedData
 from pdcl.streams.checks import BadData
 from pdcl.streams.task import Spec, Task
 from pdcl.streams.transform import Transform
-from pdcl.streams.views import Change, ChangedData
 
 PERMUTED = 1
 

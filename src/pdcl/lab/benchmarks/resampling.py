@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pdcl.lab.benchmarks.changed_data import ChangedData
 from pdcl.streams.checks import BadData
 from pdcl.streams.columns import CodedColumn
 from pdcl.streams.data import Data
+from pdcl.streams.joined import joined
 from pdcl.streams.task import Spec, Task
-from pdcl.streams.views import ChangedData, joined
 
 PER_CLASS, UNBALANCED, NOISE, BLURRY = 2, 3, 4, 5
 TRUE_LABEL = "true_label"

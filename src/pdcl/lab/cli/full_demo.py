@@ -6,12 +6,13 @@ from pathlib import Path
 
 from rich.table import Table
 
+from pdcl.lab.comparing import compare, group
+from pdcl.lab.comparing.tables import show
 from pdcl.metrics import interval
 from pdcl.printable import say
-from pdcl.records import compare, group, scan
+from pdcl.records import scan
 from pdcl.records.reading import read_result
 from pdcl.records.table import Row
-from pdcl.records.tables import show
 from pdcl.screen import Screen
 
 SHOWN = "pdcl"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pdcl.reports.holdings import Holdings
+from pdcl.lab.reports.holdings import Holdings
 
 NEIGHBOURS = 10
 LARGE = 0.1

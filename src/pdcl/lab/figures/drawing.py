@@ -9,14 +9,15 @@ from itertools import groupby
 from pathlib import Path
 
 from pdcl.errors import UsageError
+from pdcl.lab.comparing import Group
 from pdcl.lab.figures import grids, runs, sweeps
 from pdcl.lab.figures.drawn import Drawn, rows_of
 from pdcl.lab.figures.duals import draw_duals
 from pdcl.lab.figures.mapping import draw_map, names_of
 from pdcl.lab.figures.selecting import largest, main_runs, of_memory, partitioned_by_dual, primal_dual, sized, titled
-from pdcl.records import Group, Row
+from pdcl.lab.reports.runs import find
+from pdcl.records import Row
 from pdcl.records.reading import read_result
-from pdcl.reports.writing import find
 
 
 @dataclass(frozen=True)

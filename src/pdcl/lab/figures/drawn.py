@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pdcl.lab.comparing import Group
 from pdcl.lab.figures.maps import Map
 from pdcl.lab.figures.style import save
-from pdcl.records import Group, Row
+from pdcl.records import Row
 from pdcl.records.table import MALFORMED
 
 Draw = Callable[[], Any | None]

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from pdcl.lab.comparing import Group
 from pdcl.lab.figures.drawn import Drawn
 from pdcl.lab.figures.selecting import follows_duals, level, options_given, primal_dual, sized, titled
 from pdcl.lab.figures.style import figure, look
 from pdcl.lab.figures.sweeps import of_shared_seeds, varied
-from pdcl.records import Group, Row
-from pdcl.reports.dossier import read_story
-from pdcl.reports.story import Story
-from pdcl.reports.thinning import Curve, Values, columns
+from pdcl.lab.reports.dossier import read_story
+from pdcl.lab.reports.story import Story
+from pdcl.lab.reports.thinning import Curve, Values, columns
+from pdcl.records import Row
 
 # With one step there is no curve.
 FEWEST_STEPS = 2

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pdcl.lab.comparing import Group
 from pdcl.lab.figures.selecting import sized
 from pdcl.lab.figures.style import figure, ordered, places
 from pdcl.lab.figures.sweeps import METRICS, memory_panel
-from pdcl.records import Group
 
 STREAMS = ("mnist", "speech", "organa", "tiny_imagenet")
 # Inches that an entry of a legend takes.

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pdcl.errors import RecordError
+from pdcl.lab.comparing import Group
 from pdcl.lab.figures.borders import Borders
 from pdcl.lab.figures.drawn import Drawn
 from pdcl.lab.figures.maps import Map, map_of, read_map
 from pdcl.lab.figures.selecting import level, titled
 from pdcl.lab.figures.style import COLOURS, MARKERS, figure, shortened
-from pdcl.records import Group
-from pdcl.reports.dossier import read_story
-from pdcl.reports.holdings import Holdings, read_holdings
+from pdcl.lab.reports.dossier import read_story
+from pdcl.lab.reports.holdings import Holdings, read_holdings
 
 # Beyond this many classes a legend of them leaves no room for the map: a task is one marker then.
 MOST_CLASSES = 14

@@ -11,8 +11,8 @@ from typing import Any
 
 from pdcl.errors import RecordError
 from pdcl.lab.figures.borders import Borders, borders
-from pdcl.reports.holdings import Holdings, chart
-from pdcl.reports.tail import read_object
+from pdcl.lab.reports.holdings import Holdings, chart
+from pdcl.lab.reports.tail import read_object
 
 FILE = "map.json"
 # Older maps have `borders`, counted across tasks: those are not shown.

@@ -11,8 +11,8 @@ import numpy as np
 from pdcl.algorithm.partition_rules import Generalization
 from pdcl.lab.figures.style import COLOURS, HATCHES, SIZE, figure, look, ordered, places, shortened
 from pdcl.lab.figures.sweeps import FEWEST
+from pdcl.lab.reports.dossier import distance_from_uniform
 from pdcl.metrics import interval
-from pdcl.reports.dossier import distance_from_uniform
 
 # Inches that a legend's entry takes: its handle, and each letter; and the part of a figure's height for each row.
 HANDLE, LETTER = 0.45, 0.05

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from pdcl.lab.comparing import Group, group
 from pdcl.methods.catalog import methods
-from pdcl.records import Group, Row, group
+from pdcl.records import Row
 from pdcl.records.reading import read_config
 
 GIVEN = ("user", "study")

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pdcl.lab.comparing import Group, group
 from pdcl.lab.figures.limits import limit, mark_cut_off
 from pdcl.lab.figures.selecting import sized
 from pdcl.lab.figures.style import figure, look, places
-from pdcl.records import Group, Row, group
+from pdcl.records import Row
 
 METRICS = {"accuracy": "mean_accuracy", "forgetting": "mean_forgetting"}
 # Student's interval for two runs is 13 standard errors long: it says nothing and hides all else.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pdcl.lab.comparing import group
 from pdcl.lab.figures.drawn import Shown
 from pdcl.lab.figures.grids import STREAMS
 from pdcl.lab.figures.style import ordered
-from pdcl.records import Row, group
+from pdcl.records import Row
 
 BARS = "Bars: 95 % intervals over seeds."
 ABOUT = """Where a point is a mean over seeds, its bar is Student's 95 % interval; with fewer than three seeds there is

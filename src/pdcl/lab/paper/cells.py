@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from pdcl.records.tables import MINUS
+from pdcl.lab.comparing.tables import MINUS
 
 
 def mean(values: Mapping[int, float]) -> float:

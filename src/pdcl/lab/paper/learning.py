@@ -11,9 +11,9 @@ from pdcl.lab.paper import measures
 from pdcl.lab.paper.cells import mean, row_of, section, shown
 from pdcl.lab.paper.judging import OURS, STREAMS
 from pdcl.lab.paper.runs import SIZE, Runs, measured, metric
+from pdcl.lab.reports.dossier import read_story
 from pdcl.records import Row
 from pdcl.records.reading import read_result
-from pdcl.reports.dossier import read_story
 
 MORE_STEPS = 240
 IN_TIME = """### Whether duals come in time

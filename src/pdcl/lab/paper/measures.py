@@ -13,10 +13,10 @@ import numpy as np
 
 from pdcl.errors import PdclError
 from pdcl.lab.figures.borders import among_large, borders
+from pdcl.lab.reports.dossier import distance_from_uniform
+from pdcl.lab.reports.holdings import read_holdings
 from pdcl.records import Row
 from pdcl.records.reading import read_config, read_events, read_result
-from pdcl.reports.dossier import distance_from_uniform
-from pdcl.reports.holdings import read_holdings
 
 # What was measured on a run's snapshot of memory, beside a packed run: the snapshots are too large to be kept.
 MEASURED = "measured.json"

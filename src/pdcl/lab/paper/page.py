@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pdcl.errors import UsageError
+from pdcl.lab.comparing import Group
+from pdcl.lab.comparing.tables import markdown, sheets
 from pdcl.lab.figures import maps
 from pdcl.lab.figures.drawing import Wanted, draw_rows
 from pdcl.lab.figures.drawn import Drawn
@@ -27,13 +29,12 @@ from pdcl.lab.paper.runs import HELD, NOT_HELD, NOT_RUN, SIZE, UNDECIDED, Findin
 from pdcl.lab.paper.sizes import by_size
 from pdcl.lab.paper.steps import draw_steps
 from pdcl.lab.paper.untested import untested
+from pdcl.lab.reports.dossier import read_story
+from pdcl.lab.reports.runs import find
+from pdcl.lab.reports.thinning import Curve
 from pdcl.lab.studies.packing import DUAL_STEPS, pack
-from pdcl.records import Group, Row
-from pdcl.records.tables import markdown, sheets
+from pdcl.records import Row
 from pdcl.records.writing import dumps
-from pdcl.reports.dossier import read_story
-from pdcl.reports.thinning import Curve
-from pdcl.reports.writing import find
 from pdcl.storage.disk import reported, write_whole
 
 # Runs to the letter, or as near as they run, count as one family: a stream has one or the other.

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pdcl.lab.comparing.tables import MINUS
 from pdcl.lab.paper.cells import row_of, section
 from pdcl.lab.paper.runs import SIZE, Runs
 from pdcl.records import Row
-from pdcl.records.tables import MINUS
 
 # The parts `prices` and `settled`: what was given beside the preset.
 MORE_STEPS: dict[str, Any] = {"dual_steps": 240}

@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pdcl.errors import UsageError
+from pdcl.lab.comparing.aggregate import Comparison, Group
 from pdcl.metrics import Paired
 from pdcl.printable import for_markdown, printable
-from pdcl.records.aggregate import Comparison, Group
 from pdcl.records.writing import dumps
 
 if TYPE_CHECKING:

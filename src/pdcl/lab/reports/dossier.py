@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RecordError
+from pdcl.lab.reports import holdings
+from pdcl.lab.reports.command import command
+from pdcl.lab.reports.story import Story
+from pdcl.lab.reports.tail import Tail, read_object
+from pdcl.lab.reports.thinning import rounded
 from pdcl.records import schema
 from pdcl.records.checksum import is_sealed
 from pdcl.records.naming import unlimited
 from pdcl.records.reading import todays
 from pdcl.records.writing import finite
-from pdcl.reports import holdings
-from pdcl.reports.command import command
-from pdcl.reports.story import Story
-from pdcl.reports.tail import Tail, read_object
-from pdcl.reports.thinning import rounded
 
 # The verdict of the gate, copied beside the run or in the evidence folder that was put there.
 GATE = ("verdict.json", "evidence/verdict.json", "gate/verdict.json")

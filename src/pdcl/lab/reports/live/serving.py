@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 
 from pdcl.errors import UsageError
-from pdcl.reports.live.app import make_app
+from pdcl.lab.reports.live.app import make_app
 
 
 def serve(directory: Path, host: str, port: int, token: str | None) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdcl.errors import RecordError
-from pdcl.reports.pictures import is_image, outlines, strip
-from pdcl.reports.tail import opened
-from pdcl.reports.thinning import rounded
+from pdcl.lab.reports.pictures import is_image, outlines, strip
+from pdcl.lab.reports.tail import opened
+from pdcl.lab.reports.thinning import rounded
 
 FILE = "memory.safetensors"
 LARGEST = 512 * 2**20

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from pdcl.lab.comparing import Group
 from pdcl.metrics import Paired, paired_difference
-from pdcl.records import Group
 
 LEVEL = 0.05
 # Two seeds of one method differ by several points on the benchmarks: fewer than five are a first look.

@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from pdcl.lab.reports.live.access import Guard
+from pdcl.lab.reports.live.following import Directory
 from pdcl.records.writing import dumps
 from pdcl.reports import page
-from pdcl.reports.live.access import Guard
-from pdcl.reports.live.following import Directory
 
 EVERY = 0.5
 HEARTBEAT = 15.0

@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from pdcl.lab.reports.thinning import Curve, Values, columns
 from pdcl.reports.promises import judged
-from pdcl.reports.thinning import Curve, Values, columns
 
 MOST_TASKS = 1000
 MOST_NOTES = 40

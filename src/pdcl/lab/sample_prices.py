@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from pdcl.errors import UsageError
+from pdcl.lab.prices import STEP, brought_back, is_moving, task_names
 from pdcl.learning.report import Trace
 from pdcl.lifelong.learner import Learner
 from pdcl.methods.pdcl import PDCL
 from pdcl.past.held_back import REPLAY
-from pdcl.release.prices import STEP, brought_back, is_moving, task_names
 from pdcl.running.result import Result
 from pdcl.streams.task import Stream
 

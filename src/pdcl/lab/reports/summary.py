@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pdcl.lab.comparing import Comparison, Group, compare, group
+from pdcl.lab.reports.finding import finding, headline, settings
+from pdcl.lab.reports.thinning import rounded
 from pdcl.metrics import Paired
-from pdcl.records import Comparison, Group, Row, compare, group
+from pdcl.records import Row
 from pdcl.records.writing import finite
-from pdcl.reports.finding import finding, headline, settings
-from pdcl.reports.thinning import rounded
 
 METRICS = ("mean_accuracy", "mean_forgetting", "task_il", "seconds", "cpu_seconds", "peak_memory_mb")
 # Against every method as a baseline: beyond this many only those most worth comparing with.

@@ -13,9 +13,10 @@ import tyro
 
 from pdcl.cli.form import plain
 from pdcl.errors import UsageError
+from pdcl.lab.comparing import Group, compare, group
+from pdcl.lab.comparing.tables import render, show
 from pdcl.printable import printable
-from pdcl.records import Group, Survey, compare, group, survey
-from pdcl.records.tables import render, show
+from pdcl.records import Survey, survey
 from pdcl.screen import Screen
 
 

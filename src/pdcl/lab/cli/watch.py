@@ -39,8 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise UsageError(f"the live page needs {error.name}: pip install 'pdcl[live]'") from error
-    from pdcl.reports.live.access import is_loopback
-    from pdcl.reports.live.serving import serve
+    from pdcl.lab.reports.live.access import is_loopback
+    from pdcl.lab.reports.live.serving import serve
 
     token = None if is_loopback(options.host) else os.environ.get("PDCL_TOKEN") or secrets.token_urlsafe(24)
     serve(options.directory, options.host, options.port, token)

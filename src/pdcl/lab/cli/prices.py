@@ -14,7 +14,7 @@ from pdcl.cli.form import plain
 from pdcl.screen import Screen
 
 if TYPE_CHECKING:
-    from pdcl.release.sample_prices import SamplePrices
+    from pdcl.lab.sample_prices import SamplePrices
 
 SHOWN = 10
 
@@ -32,9 +32,9 @@ class PricesOf:
 def main(argv: list[str]) -> int:
     asked = tyro.cli(plain(PricesOf), args=argv, prog="pdcl prices")
     from pdcl.errors import UsageError
+    from pdcl.lab.prices import prices
+    from pdcl.lab.sample_prices import prices_by_sample
     from pdcl.records.reading import read_config
-    from pdcl.release.prices import prices
-    from pdcl.release.sample_prices import prices_by_sample
 
     if asked.samples is not None and asked.samples < 1:
         raise UsageError(f"--samples {asked.samples}: list at least one")

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from pdcl.errors import RecordError
+from pdcl.lab.reports.dossier import Detail, Files, dossier, identity, read_files
+from pdcl.lab.reports.holdings import chart, read_holdings
+from pdcl.lab.reports.story import Story
+from pdcl.lab.reports.tail import Tail, opened
 from pdcl.records import schema
 from pdcl.records.table import DEPTH
-from pdcl.reports.dossier import Detail, Files, dossier, identity, read_files
-from pdcl.reports.holdings import chart, read_holdings
-from pdcl.reports.story import Story
-from pdcl.reports.tail import Tail, opened
 from pdcl.storage.disk import ASIDE
 
 MOST_RUNS = 5000
