@@ -1,13 +1,15 @@
 """Verdicts are right as often as they say, one by one and together, and say so when samples can't tell."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, multinomial
 
 from pdcl.errors import UsageError
 from pdcl.judging import paired
+from pdcl.judging.bounds import rate_lower, rate_upper
 from pdcl.judging.promise import Split
 from pdcl.judging.verdicts import Question, half_way, judge, judge_task
 from pdcl.limits.limit import Limit
@@ -96,10 +98,49 @@ def test_ten_limits_met_exactly_are_rarely_called_kept_or_broken():
 
 def test_absolute_limits_have_exact_binomial_intervals():
     row = judge_task("a", FIVE, None, first(20, 1000), level=0.10)
-    assert round(row.high, 3) == 0.029
+    assert (row.low, row.high) == (pytest.approx(rate_lower(20, 1000, 0.09)), pytest.approx(rate_upper(20, 1000, 0.01)))
     assert (row.verdict, row.then, row.paired) == ("kept", None, False)
     assert judge_task("a", FIVE, None, first(12, 100)).verdict == "BROKEN"
     assert judge_task("a", FIVE, None, first(0, 20)).verdict == "undecided"
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.1, 0.3])
+def test_an_interval_misses_every_truth_with_at_most_its_level_by_enumeration(limit):
+    """All outcomes of 60 samples, 400 truths on both sides of the limit. Nearly all of the level is spent."""
+    rows = [judge_task("a", Limit("p", value=limit), None, first(k, 60)) for k in range(61)]
+    missed = []
+    for truth in np.linspace(0.001, 0.6, 400):
+        out = [not row.low <= truth <= row.high for row in rows]
+        wrong = [row.verdict == ("kept" if truth > limit else "BROKEN") for row in rows]
+        missed.append(binom.pmf(np.arange(61), 60, truth) @ (np.array(out) | np.array(wrong)))
+    assert 0.04 < max(missed) <= 0.05
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.1])
+def test_an_interval_of_a_change_misses_with_at_most_its_level_by_enumeration(limit):
+    n, missed = 16, []
+    outcomes = [(worse, better) for worse in range(n + 1) for better in range(n + 1 - worse)]
+    rows = [judge_task("a", Limit("+", rise=limit), first(c, n), first(b, n)[::-1]) for b, c in outcomes]
+    changes = [(row.low - row.then, row.high - row.then) for row in rows]
+    for worse, better in itertools.product((0.02, 0.05, 0.1, 0.2, 0.4), repeat=2):
+        chance = multinomial(n, [worse, better, 1 - worse - better]).pmf([[b, c, n - b - c] for b, c in outcomes])
+        # What lies outside [0, 1] as a rate is cut off.
+        cut = [(row.low == 0, row.high == 1) for row in rows]
+        out = [
+            (low > worse - better and not bottom) or (high < worse - better and not top)
+            for (low, high), (bottom, top) in zip(changes, cut, strict=True)
+        ]
+        missed.append(chance @ np.array(out))
+    assert max(missed) <= 0.05
+
+
+def test_a_verdict_needs_only_the_bound_that_it_hangs_on():
+    """With half of the level on each side this row would be undecided."""
+    wrong = next(k for k in range(200) if rate_upper(k, 200, 0.025) > 0.1 >= rate_upper(k, 200, 0.045))
+    row = judge_task("a", Limit("10%", value=0.1), None, first(wrong, 200))
+    assert (row.verdict, row.high) == ("kept", 0.1)
+    row = judge_task("a", Limit("90%", value=0.9), None, first(200 - wrong, 200))
+    assert (row.verdict, row.low, row.high) == ("BROKEN", 0.9, pytest.approx(1 - rate_lower(wrong, 200, 0.045)))
 
 
 @pytest.mark.parametrize(("worse", "verdict"), [(1.0, "kept"), (1.6, "BROKEN"), (1.1, "undecided")])

@@ -1,11 +1,21 @@
-"""Where a value lies now and on which side of its limit, by kind of limit. Each side of an interval misses with `side`.
+"""Where a value lies now and on which side of its limit, by kind of limit. An interval misses with `level`.
+
+A value within its limit can be called BROKEN by mistake but not kept, one beyond it kept but not BROKEN. So the bound
+that a verdict hangs on has nine tenths of the level (.9) rather than half, the other bound the rest (.1):
+
+    low.9 to high.9                 where the limit lies between these: undecided
+    low.9 to min(high.1, limit)     where high.9 is within the limit: kept
+    max(low.1, limit) to high.9     where low.9 is beyond it: BROKEN
+
+A value within its limit is left out only if it is below low.9 or above high.1, one beyond it only if it is above
+high.9 or below low.1 (Hayter and Hsu 1994): the interval and its verdict are wrong with at most `level` together.
 
 5%      Clopper–Pearson
 +2pt    then + [d_low, d_high], the exact bounds of the change on the same samples (`paired`). The reference is
         taken as measured, so this is an interval of the change and not of the error rate itself
 0.05    betting, on clipped losses (`clipping`), beside the mean of the losses as they are
 1.1x    f · then + betting bounds of the mean of now − f · then on the same samples; so the noise of the reference
-        counts. A floor is a second limit, and each of the two gets half of `side`
+        counts. A floor is a second limit, and each of the two gets half of `level`
 
 Samples of one group (a patient, a speaker) are alike, so they are no independent outcomes: a group then counts once,
 with the mean of its samples, and all bounds are by betting on the means of groups. Errors of samples that are neither
@@ -15,6 +25,7 @@ right nor wrong (shares of the tokens of a text) are judged in the same way.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,10 +38,21 @@ from pdcl.judging.clipping import clip_of
 from pdcl.limits.limit import Limit
 
 Numbers = npt.NDArray[np.int64]
+# How much of the level goes to the bound that a verdict hangs on.
+TOWARD = 0.9
+
+
+class Directed(NamedTuple):
+    """An interval, and on which side of the limit all of it lies."""
+
+    low: float
+    high: float
+    kept: bool
+    broken: bool
 
 
 class Interval(NamedTuple):
-    """kept: the limit holds; broken: it does not, each with error probability at most `side`. wants: samples.
+    """kept: the limit holds; broken: it does not, each with error probability at most `level`. wants: samples.
 
     groups: how many there are, None where each sample is one; wants: groups, then. clip: losses count up to here, None
     for error rates. beyond: samples that reach it; `high` is infinite then.
@@ -53,7 +75,7 @@ def interval(
     limit: Limit,
     then: npt.ArrayLike | None,
     now: npt.ArrayLike,
-    side: float,
+    level: float,
     clip: float | None = None,
     groups: npt.ArrayLike | None = None,
     typical: float = 0.0,
@@ -71,14 +93,14 @@ def interval(
         raise UsageError(f"limit {limit.written} needs what the same samples gave at the reference: give then")
     numbers = None if groups is None else _numbers(limit, groups, after)
     if limit.unit == "error":
-        return _bounded(limit, before, after, side, 1.0, numbers)
+        return _bounded(limit, before, after, level, 1.0, numbers)
     if clip is None or clip <= (limit.value or 0.0):
         clip = clip_of(limit, len(after) if numbers is None else int(numbers.max()) + 1, typical)
-    return _of_losses(limit, before, after, side, clip, numbers)
+    return _of_losses(limit, before, after, level, clip, numbers)
 
 
 def _of_losses(
-    limit: Limit, before: Floats | None, after: Floats, side: float, clip: float, numbers: Numbers | None
+    limit: Limit, before: Floats | None, after: Floats, level: float, clip: float, numbers: Numbers | None
 ) -> Interval:
     """Bounds of the clipped losses; then, now and limit of the losses as they are. What is no number counts as `clip`.
 
@@ -86,12 +108,13 @@ def _of_losses(
     """
     after = np.where(np.isfinite(after), after, clip)
     before = None if before is None else np.where(np.isfinite(before), before, clip)
-    cut = None if before is None else np.minimum(before, clip)
-    found = _bounded(limit, cut, np.minimum(after, clip), side, clip, numbers)
+    cut, then_is_whole = (None, True) if before is None else (np.minimum(before, clip), bool((before <= clip).all()))
+    found = _bounded(limit, cut, np.minimum(after, clip), level, clip, numbers)
     then, now = None if before is None else _mean(before, numbers), _mean(after, numbers)
     allowed, beyond = limit.of(then), int((after >= clip).sum())
     assert allowed is not None
-    found = found._replace(limit=allowed, then=then, now=now, broken=found.broken and found.low > allowed, clip=clip)
+    broken = found.broken and (then_is_whole or found.low > allowed)
+    found = found._replace(limit=allowed, then=then, now=now, broken=broken, clip=clip)
     if not beyond:
         return found
     # More samples can only show that the clipped mean is above the limit.
@@ -100,24 +123,26 @@ def _of_losses(
 
 
 def _bounded(
-    limit: Limit, before: Floats | None, after: Floats, side: float, top: float, numbers: Numbers | None
+    limit: Limit, before: Floats | None, after: Floats, level: float, top: float, numbers: Numbers | None
 ) -> Interval:
     """The interval from outcomes in [0, top]."""
     if numbers is None:
         counts = _right_or_wrong(after) and (before is None or _right_or_wrong(before))
-        return _independent(limit, before, after, side, top, counts)
+        return _independent(limit, before, after, level, top, counts)
     before, after = None if before is None else _means(before, numbers), _means(after, numbers)
-    return _independent(limit, before, after, side, top, counts=False)._replace(groups=len(after))
+    return _independent(limit, before, after, level, top, counts=False)._replace(groups=len(after))
 
 
-def _independent(limit: Limit, before: Floats | None, after: Floats, side: float, top: float, counts: bool) -> Interval:
+def _independent(
+    limit: Limit, before: Floats | None, after: Floats, level: float, top: float, counts: bool
+) -> Interval:
     """The interval from independent outcomes. counts: they are right or wrong, and no means."""
     if not limit.compares:
-        return _absolute(limit, before, after, side, top, counts)
+        return _absolute(limit, before, after, level, top, counts)
     assert before is not None
     if limit.rise is None:
-        return _ratio(limit, before, after, side, top)
-    return _rise(limit, before, after, side) if counts else _mean_rise(limit.rise, before, after, side)
+        return _ratio(limit, before, after, level, top)
+    return (_rise if counts else _mean_rise)(limit.rise, before, after, level)
 
 
 def _numbers(limit: Limit, groups: npt.ArrayLike, after: Floats) -> Numbers | None:
@@ -155,59 +180,80 @@ def _outcomes(limit: Limit, values: npt.ArrayLike, what: str) -> Floats:
     return found
 
 
-def _absolute(limit: Limit, before: Floats | None, after: Floats, side: float, top: float, counts: bool) -> Interval:
+def _directed(bounds: Callable[[float], tuple[float, float]], limit: float, level: float) -> Directed:
+    """The interval whose verdict is the sharpest. bounds: low and high where each side misses with so much."""
+    low, high = bounds(TOWARD * level)
+    kept, broken = high <= limit, low > limit
+    if kept or broken:
+        low_beyond, high_beyond = bounds((1 - TOWARD) * level)
+        low, high = (low, min(high_beyond, limit)) if kept else (max(low_beyond, limit), high)
+    return Directed(low, high, kept, broken)
+
+
+def _absolute(limit: Limit, before: Floats | None, after: Floats, level: float, top: float, counts: bool) -> Interval:
     assert limit.value is not None
     value, then, now = limit.value, None if before is None else float(before.mean()), float(after.mean())
     if limit.unit == "error" and counts:
         wrong, n = int(after.sum()), len(after)
-        low, high = float(rate_lower(wrong, n, side)), float(rate_upper(wrong, n, side))
-        wants = sample_sizes.samples_needed_for_rate(value, now, level=side)
+
+        def bounds(side: float) -> tuple[float, float]:
+            return float(rate_lower(wrong, n, side)), float(rate_upper(wrong, n, side))
+
+        found = _directed(bounds, value, level)
+        wants = sample_sizes.samples_needed_for_rate(value, now, level=TOWARD * level)
     else:
-        low, high = _mean_bounds(after, top, side)
-        wants = sample_sizes.samples_needed_for_mean((now - value) / top, float(after.std()) / top, level=side)
-    return Interval(value, then, now, low, high, high <= value, low > value, wants)
+        found = _directed(lambda side: _mean_bounds(after, top, side), value, level)
+        gap, spread = (now - value) / top, float(after.std()) / top
+        wants = sample_sizes.samples_needed_for_mean(gap, spread, level=TOWARD * level)
+    return Interval(value, then, now, *found, wants)
 
 
-def _rise(limit: Limit, before: Floats, after: Floats, side: float) -> Interval:
-    assert limit.rise is not None
+def _rise(rise: float, before: Floats, after: Floats, level: float) -> Interval:
     n, then, now = len(after), float(before.mean()), float(after.mean())
     worse, better = int(((after == 1) & (before == 0)).sum()), int(((after == 0) & (before == 1)).sum())
-    low, high = paired.change_lower(worse, better, n, side), paired.change_upper(worse, better, n, side)
+    found = _directed(
+        lambda side: (paired.change_lower(worse, better, n, side), paired.change_upper(worse, better, n, side)),
+        rise, level,
+    )  # fmt: skip
     # Half a change more than was seen: none at all among few samples doesn't mean that none would change.
     changed = (worse + better + 0.5) / (n + 1)
-    wants = sample_sizes.samples_needed(100 * limit.rise, changed, level=side, change=now - then)
-    bottom, top = max(0.0, then + low), min(1.0, then + high)
-    return Interval(min(1.0, then + limit.rise), then, now, bottom, top, high <= limit.rise, low > limit.rise, wants)
+    wants = sample_sizes.samples_needed(100 * rise, changed, level=TOWARD * level, change=now - then)
+    return _changed(rise, then, now, found, wants)
 
 
-def _mean_rise(rise: float, before: Floats, after: Floats, side: float) -> Interval:
+def _mean_rise(rise: float, before: Floats, after: Floats, level: float) -> Interval:
     """then + betting bounds of the mean change, which lies in [−1, 1]."""
     change, then, now = after - before, float(before.mean()), float(after.mean())
-    low, high = (bound - 1 for bound in _mean_bounds(1 + change, 2.0, side))
-    wants = sample_sizes.samples_needed_for_mean((now - then - rise) / 2, float(change.std()) / 2, level=side)
-    bottom, top = max(0.0, then + low), min(1.0, then + high)
-    return Interval(min(1.0, then + rise), then, now, bottom, top, high <= rise, low > rise, wants)
+    found = _directed(lambda side: _mean_bounds(1 + change, 2.0, side, -1.0), rise, level)
+    gap, spread = (now - then - rise) / 2, float(change.std()) / 2
+    wants = sample_sizes.samples_needed_for_mean(gap, spread, level=TOWARD * level)
+    return _changed(rise, then, now, found, wants)
 
 
-def _ratio(limit: Limit, before: Floats, after: Floats, side: float, top: float) -> Interval:
+def _changed(rise: float, then: float, now: float, found: Directed, wants: int | None) -> Interval:
+    bottom, top = max(0.0, then + found.low), min(1.0, then + found.high)
+    return Interval(min(1.0, then + rise), then, now, bottom, top, found.kept, found.broken, wants)
+
+
+def _ratio(limit: Limit, before: Floats, after: Floats, level: float, top: float) -> Interval:
     assert limit.factor is not None
     factor, floor, then, now = limit.factor, limit.value or 0.0, float(before.mean()), float(after.mean())
     excess, width = after - factor * before, (1 + factor) * top
-    over = [bound - factor * top for bound in _mean_bounds(excess + factor * top, width, side / 2)]
-    own = _mean_bounds(after, top, side / 2)
+    shift = factor * top
+    over = _directed(lambda side: _mean_bounds(excess + shift, width, side, -shift), 0.0, level / 2)
+    own = _directed(lambda side: _mean_bounds(after, top, side), floor, level / 2)
     by_factor = factor * then >= floor
-    low, high = [max(0.0, factor * then + bound) for bound in over] if by_factor else own
-    kept = over[1] <= 0 if by_factor else own[1] <= floor
-    broken = over[0] > 0 and own[0] > floor
+    low, high = [max(0.0, factor * then + bound) for bound in over[:2]] if by_factor else own[:2]
+    kept = over.kept if by_factor else own.kept
     gap, spread = (float(excess.mean()), excess.std()) if by_factor else (now - floor, after.std())
     scale = width if by_factor else top
-    wants = sample_sizes.samples_needed_for_mean(gap / scale, float(spread) / scale, level=side / 2)
+    wants = sample_sizes.samples_needed_for_mean(gap / scale, float(spread) / scale, level=TOWARD * level / 2)
     allowed = limit.of(then)
     assert allowed is not None
-    return Interval(allowed, then, now, low, min(high, top), kept, broken, wants)
+    return Interval(allowed, then, now, low, min(high, top), kept, over.broken and own.broken, wants)
 
 
-def _mean_bounds(values: Floats, scale: float, side: float) -> tuple[float, float]:
-    """Betting bounds of the mean of values in [0, scale], in an order that can't follow the values."""
+def _mean_bounds(values: Floats, scale: float, side: float, shift: float = 0.0) -> tuple[float, float]:
+    """Betting bounds of the mean of values in [0, scale], in an order that can't follow the values, + shift."""
     mixed = values[np.random.default_rng(0).permutation(len(values))] / scale
-    return mean_lower(mixed, side) * scale, mean_upper(mixed, side) * scale
+    return mean_lower(mixed, side) * scale + shift, mean_upper(mixed, side) * scale + shift

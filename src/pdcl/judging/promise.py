@@ -27,8 +27,8 @@ class Promise:
 
     kind: "task", "segment" or "new". written: the limit as stated, None for a new task without one.
     limit, then, now, low, high: in `unit`, where "error" is an error rate as a fraction, and "loss" a mean loss.
-    then: the value at the reference, on the same samples. low, high: hold together with those of all other rows; there
-        is no high where losses reach the clip.
+    then: the value at the reference, on the same samples. low, high: hold together with those of all other rows, and
+        may end at the limit where that is kept or broken; there is no high where losses reach the clip.
     verdict: kept, BROKEN, undecided, no witnesses; of a new task learned, NOT LEARNED; of a segment that no sample so
         far belongs to, no samples yet.
     over: how far now is above the limit, in points (error) or in loss; 0 where it isn't.

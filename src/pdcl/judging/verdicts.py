@@ -1,9 +1,9 @@
 """From outcomes to verdicts: one row per limit, all intervals of a report right together.
 
-Of m rows that have samples each gets an interval at 1 − level/m (Bonferroni), level/2m on each side, so all of them
-hold at once with probability 1 − level, however rows overlap. A row is kept where its whole interval is within the
-limit and BROKEN where all of it is beyond. Holm's procedure would decide a few rows more, but has no intervals of its
-own: a row could say "kept" beside an interval that crosses the limit.
+Of m rows that have samples each gets an interval at 1 − level/m (Bonferroni; `intervals`), so all of them hold at once
+with probability 1 − level, however rows overlap. A row is kept where its whole interval is within the limit and BROKEN
+where all of it is beyond. Holm's procedure would hardly decide more: a row can err on one side or the other whatever is
+true, so all m of them can always err.
 
 >>> wrong = lambda k, n: [1] * k + [0] * (n - k)
 >>> row = judge_task("legacy", Limit("+2pt", rise=0.02), then=wrong(4, 200), now=wrong(60, 200))
@@ -105,7 +105,7 @@ def half_way(chance: float, attainable: float, unit: str = "error") -> Limit:
 
 def _judged(question: Question, level: float) -> Promise:
     limit, split = question.limit, question.split
-    found = _measured(question, level / 2) if np.size(question.now) else None
+    found = _measured(question, level) if np.size(question.now) else None
     verdict = _verdict(found, question) if question.come else NO_SAMPLES
     samples = int(np.size(question.now))
     groups = None if found is None else found.groups
@@ -128,7 +128,7 @@ def _judged(question: Question, level: float) -> Promise:
         split and split.taken_by_new,
         limit.compares,
         question.steered,
-        (*question.advice, *_advice(question, found, verdict, level / 2)),
+        (*question.advice, *_advice(question, found, verdict, level)),
         groups,
         question.perhaps_seen,
         found and found.clip,
@@ -139,10 +139,10 @@ def _judged(question: Question, level: float) -> Promise:
     )
 
 
-def _advice(question: Question, found: Interval | None, verdict: str, side: float) -> tuple[str, ...]:
+def _advice(question: Question, found: Interval | None, verdict: str, level: float) -> tuple[str, ...]:
     if found is not None and verdict == BROKEN:
         return remedies(
-            question.limit, found, question.held, lambda limit: _measured(replace(question, limit=limit), side)
+            question.limit, found, question.held, lambda limit: _measured(replace(question, limit=limit), level)
         )  # fmt: skip
     return (to_learn(question.past_weight),) if verdict == NOT_LEARNED else ()
 
@@ -155,8 +155,10 @@ def _wants(found: Interval, question: Question) -> int | None:
     return max(found.wants, 1 + (found.groups or int(np.size(question.now))))
 
 
-def _measured(question: Question, side: float) -> Interval:
-    return interval(question.limit, question.then, question.now, side, question.clip, question.groups, question.typical)
+def _measured(question: Question, level: float) -> Interval:
+    return interval(
+        question.limit, question.then, question.now, level, question.clip, question.groups, question.typical
+    )
 
 
 def _verdict(found: Interval | None, question: Question) -> str:

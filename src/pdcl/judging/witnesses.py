@@ -192,7 +192,7 @@ def over_already(stated: Tolerance | None, task: int, seen: Seen) -> tuple[str, 
     limit = None if stated is None else judged(stated, task)
     if limit is None or limit.compares or not len(seen.now[limit.unit]):
         return ()
-    found = interval(limit, None, seen.now[limit.unit].numpy(), 0.025, groups=seen.members)
+    found = interval(limit, None, seen.now[limit.unit].numpy(), 0.05, groups=seen.members)
     return (f"over its own limit of {limit.written} from the start",) if found.broken else ()
 
 
