@@ -84,7 +84,7 @@ def test_test_labels_outside_the_declared_classes_are_refused() -> None:
 
 def test_test_classes_must_belong_to_their_task() -> None:
     x, y = good()
-    with pytest.raises(BadData, match=r"task 0 .* hold \[2\], which the task doesn't teach"):
+    with pytest.raises(BadData, match=r"task 0 .* hold 2, which the task doesn't teach"):
         from_tasks([(x, y, x, y * 2), (x, y * 2, x, y * 2)])
 
 

@@ -190,7 +190,7 @@ def test_a_state_that_0_1_wrote_in_the_middle_of_a_task_goes_on_to_the_bit(probl
 
 
 def test_the_report_of_a_method_without_tolerances_claims_nothing():
-    assert Report() == Report(False, [], [], [], Trace([], [], [], [], []), None, 0.0, False)
+    assert Report() == Report(False, [], [], [], Trace([], [], [], [], []), None, 0.0, {}, False)
 
 
 def test_a_core_that_has_seen_nothing_replays_nothing_and_can_be_saved():
