@@ -23,7 +23,8 @@ class Undivided(ValueError):
 class PartitionRule:
     """n_k for every task so far, the newest last: `counts`.
 
-    by_room: it goes by the room that limits leave each task, not by λ_k with the newest task's artificial dual last.
+    by_room: its first argument is the room that each task's limit leaves, not λ_k with the newest task's artificial
+    dual last.
     """
 
     by_room: ClassVar[bool] = False
@@ -106,10 +107,10 @@ class ByRoom(PartitionRule):
         if not self.soft > 0:
             raise UsageError(f"soft={self.soft} must be above 0: rooms may be 0")
 
-    def counts(self, duals: list[float], capacity: int, available: list[int]) -> list[int]:
-        wide = np.maximum(duals, 0) + self.soft
+    def counts(self, rooms: list[float], capacity: int, available: list[int]) -> list[int]:
+        wide = np.maximum(rooms, 0) + self.soft
         times = medians_of_others(wide) / wide
-        clearly = times > math.exp(self.clear / math.sqrt(max(1, len(duals) - 1)))
+        clearly = times > math.exp(self.clear / math.sqrt(max(1, len(rooms) - 1)))
         weights = np.where(clearly, np.minimum(self.most, times**self.power), 1.0)
         return affine_partition(weights, capacity, 1.0, available)
 

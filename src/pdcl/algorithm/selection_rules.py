@@ -18,11 +18,12 @@ FEWEST_CANDIDATES = 1000
 class SelectionRule:
     """`weights`: one per sample; as many as the partition says are drawn without replacement, proportionally to it.
 
-    by_dual: weights depend on duals, so candidates of the newest task are scored before the draw. balance: as many
-    samples of each class. rescore: after a single pass, score candidates again at the task's end.
+    by_dual: weights depend on duals, so candidates of the newest task are scored before the draw; where it is False,
+    any sample is drawn alike and `weights` isn't asked. balance: as many samples of each class. rescore: score
+    candidates again at the task's end.
     """
 
-    by_dual: ClassVar[bool] = False
+    by_dual: ClassVar[bool] = True
     balance: bool = True
     rescore: bool = True
 
@@ -40,9 +41,7 @@ class Uniform(SelectionRule):
     """Every sample alike."""
 
     balance: bool = True
-
-    def weights(self, duals: Tensor) -> Tensor:
-        return torch.ones(len(duals))
+    by_dual: ClassVar[bool] = False
 
 
 @register_rule("selection", "dual")
@@ -64,7 +63,6 @@ class ByDual(SelectionRule):
     candidates: int = 4
     rescore: bool = True
     drop: float = 0.0
-    by_dual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         between(0, 1, clip=self.clip, uniform_share=self.uniform_share, drop=self.drop)

@@ -1,7 +1,7 @@
 """Rules of one's own: registered by name or handed over as objects, each decides what it is there for."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import torch
@@ -55,7 +55,6 @@ def test_a_selection_rule_of_ones_own_chooses_samples(own, constant):
     @dataclass(frozen=True)
     class Easy(SelectionRule):
         balance: bool = False
-        by_dual: ClassVar[bool] = True
 
         def weights(self, duals):
             return (duals < 1.5).double()
