@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from pdcl.judging import replayed
 from pdcl.judging.witnesses import Newest, about_newest, about_segments, after_task, look_at_witnesses, why_none
 from pdcl.limits.limit import Limit
 from pdcl.limits.limits import as_limits
@@ -52,6 +53,18 @@ def test_a_task_is_judged_on_its_witnesses_and_on_its_guards_where_it_has_none()
     # Whoever reads the row must know that these samples steered.
     goal = Limit("5%", value=0.05)
     assert [about_newest("a", goal, True, each).steered for each in (first, third)] == [False, True]
+
+
+@pytest.mark.parametrize(("most", "each"), [(512, 3), (8, 2), (3, 1)])
+def test_of_each_task_an_even_share_of_what_is_replayed_is_looked_at_and_at_least_one(
+    most: int, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four tasks with three replayed samples and a guard each; of one more nothing is replayed."""
+    monkeypatch.setattr(replayed, "LOOK_AT", most)
+    past = held([REPLAY, GUARD, REPLAY, REPLAY] * 4 + [GUARD], [k for k in range(4) for _ in range(4)] + [4])
+    found = replayed.look_at_replayed(past, [0, 1, 2, 3], lambda x: 1 - x)
+    assert {k: wrong.tolist() for k, wrong in found.items()} == {k: [1.0] * each for k in range(4)}
+    assert replayed.look_at_replayed(past, [4], lambda x: x) == {}
 
 
 def test_a_segment_has_come_once_one_stored_sample_is_in_it() -> None:

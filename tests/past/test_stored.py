@@ -83,6 +83,10 @@ def test_a_memory_of_an_older_format_was_replayed_whole_and_knows_errors_only_wh
     assert held["role"].tolist() == [REPLAY] * 4
     assert torch.equal(held["wrong"][:2], held["reference"][:2])
     assert bool(held["wrong"][2:].isnan().all())
+    empty = Memory(50)
+    empty.allocate(**{name: now[name] for name in OLD})
+    StoredSamples(empty, OBJECTIVES["classification"], CPU).upgrade([])
+    assert len(empty["wrong"]) == len(empty["role"]) == 0
 
 
 def test_without_duals_of_samples_any_of_them_stay() -> None:
@@ -118,6 +122,21 @@ def test_no_class_is_held_back_whole(grouped: bool, copies: int) -> None:
         )
         assert set(y[found.trained].tolist()) == set(range(8))
         assert len(found.guards) + len(found.witnesses) == 4
+
+
+def test_of_data_in_files_no_sample_is_left_out_as_a_copy() -> None:
+    """They aren't read for it: twenty equal samples, of which two are witnesses and the others trained on."""
+    data = TensorData(torch.zeros(20, 2), torch.zeros(20).long())
+    data.in_memory = False
+    found = hold_back_once(data, Counts(0, 2), random(), None, Memory(9), None)
+    assert (len(found.trained), len(found.witnesses)) == (18, 2)
+
+
+def test_targets_that_are_numbers_are_no_classes_that_want_places() -> None:
+    """With 300 classes a memory of 400 would have no place for witnesses."""
+    past = StoredSamples(Memory(400), OBJECTIVES["regression"], CPU)
+    for targets, witnesses in ((torch.rand(300), 50), (torch.rand(300, 1), 50), (torch.arange(300), 0)):
+        assert past.wanted(TensorData(torch.zeros(300, 2), targets), limited=True).witnesses == witnesses
 
 
 def test_guards_beside_a_single_witness_share_half_of_memory() -> None:

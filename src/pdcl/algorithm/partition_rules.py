@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,8 +21,8 @@ class Undivided(ValueError):
     """This rule can't divide so little memory: it is divided evenly, and the reason is told."""
 
 
-class PartitionRule:
-    """n_k for every task so far, the newest last: `counts`.
+class PartitionRule(ABC):
+    """How memory is divided among tasks.
 
     by_room: its first argument is the room that each task's limit leaves, not λ_k with the newest task's artificial
     dual last.
@@ -29,8 +30,9 @@ class PartitionRule:
 
     by_room: ClassVar[bool] = False
 
+    @abstractmethod
     def counts(self, duals: list[float], capacity: int, available: list[int]) -> list[int]:
-        raise NotImplementedError
+        """n_k for every task so far, the newest last."""
 
 
 @register_rule("partition", "uniform")

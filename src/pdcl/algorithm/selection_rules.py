@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,20 +16,20 @@ from pdcl.errors import UsageError
 FEWEST_CANDIDATES = 1000
 
 
-class SelectionRule:
-    """`weights`: one per sample; as many as the partition says are drawn without replacement, proportionally to it.
+class SelectionRule(ABC):
+    """Which samples stay: as many as the partition says, drawn without replacement.
 
-    by_dual: weights depend on duals, so candidates of the newest task are scored before the draw; where it is False,
-    any sample is drawn alike and `weights` isn't asked. balance: as many samples of each class. rescore: score
-    candidates again at the task's end.
+    by_dual: weights depend on duals, so candidates of the newest task are scored before the draw; without it their
+    duals count as 0. balance: as many samples of each class. rescore: score candidates again at the task's end.
     """
 
     by_dual: ClassVar[bool] = True
     balance: bool = True
     rescore: bool = True
 
+    @abstractmethod
     def weights(self, duals: Tensor) -> Tensor:
-        raise NotImplementedError
+        """One per sample; it is drawn with a probability proportional to it."""
 
     def pool(self, total: int, places: int) -> int:
         """How many of a task's samples are scored for so many places; if nothing is said, all."""
@@ -42,6 +43,9 @@ class Uniform(SelectionRule):
 
     balance: bool = True
     by_dual: ClassVar[bool] = False
+
+    def weights(self, duals: Tensor) -> Tensor:
+        return torch.ones(len(duals))
 
 
 @register_rule("selection", "dual")

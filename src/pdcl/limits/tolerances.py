@@ -56,9 +56,6 @@ class Tolerances:
     @property
     def in_error(self) -> bool:
         """Whether a limit is an error rate."""
-        return any(self.unit(k) == "error" for k in range(len(self) + 1)) or self._rest_in_error()
-
-    def _rest_in_error(self) -> bool:
         return any(limit is not None and limit.unit == "error" for limit in self._stated())
 
     @property

@@ -89,7 +89,7 @@ def chosen_positions(
     total = len(data)
     if not rule.by_dual:
         labels = balancing(rule, data.targets)
-        return select(torch.ones(total), count, generator, labels), torch.zeros(count)
+        return select(rule.weights(torch.zeros(total)), count, generator, labels), torch.zeros(count)
     candidates = torch.randperm(total, generator=generator)[: rule.pool(total, count)]
     duals = score(candidates)
     chosen = select(rule.weights(duals), count, generator, balancing(rule, data.targets[candidates]))

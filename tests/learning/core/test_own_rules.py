@@ -120,6 +120,9 @@ def test_a_run_is_described_with_its_lever_and_without_one_names_none(own):
     class Fade(pdcl.Lever):
         factor: float = 0.9
 
+        def pull(self, core, moved):
+            pass
+
     assert pdcl.PDCL.settled({"lever": "fade:factor=0.5"})["lever"] == "fade:factor=0.5"
     assert "lever" not in pdcl.PDCL.settled({})
 
@@ -133,6 +136,9 @@ def test_a_setting_is_read_as_the_type_of_its_default(own):
         number: int = 1
         real: float = 1.0
         switch: bool = True
+
+        def step(self, state, look):
+            return state, state
 
     found = rule("dual", "typed:free=1,text=2,number=3,real=4,switch=0")
     assert found == Typed("1", "2", 3, 4.0, False)
