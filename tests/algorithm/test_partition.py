@@ -202,6 +202,9 @@ def test_a_cap_on_the_current_task_yields_where_the_past_has_nothing_to_keep():
         ([4, 2, 1], 1000, None, [508, 307, 185]),
         ([10, 1, 1, 0], 60, None, [45, 5, 5, 5]),
         ([4, 2, 1], 100, [40, INF, INF], [40, 38, 22]),
+        # Five for each, of which the last task has one; with a place less it is divided evenly.
+        ([9, 1, 1], 15, [INF, INF, 1], [9, 5, 1]),
+        ([9, 1, 1], 14, [INF, INF, 1], [7, 6, 1]),
     ],
 )
 def test_w6_generalization_partition(duals, capacity, available, counts):

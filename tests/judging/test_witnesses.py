@@ -75,6 +75,18 @@ def test_a_segment_has_come_once_one_stored_sample_is_in_it() -> None:
     assert (new.come, len(new.now)) == (False, 0)
 
 
+def test_a_segment_is_judged_on_witnesses_of_past_tasks_and_on_guards_where_it_has_none() -> None:
+    """Of "old" a guard and a witness are stored, of "new" a guard; a witness of the newest task has nothing to keep."""
+    past = held(
+        [GUARD, WITNESS, GUARD, REPLAY, WITNESS], [0, 0, 0, 0, 1], codes=[1, 1, 2, 1, 1],
+        limits={"plan=old": "5%", "plan=new": "5%"},
+    )  # fmt: skip
+    known = registry(30, 30)
+    old, new = about_segments(past, known, 1, look_at_witnesses(past, known, lambda x: x), 0.1)
+    assert (len(old.now), old.steered) == (1, False)
+    assert (len(new.now), new.steered) == (1, True)
+
+
 def test_a_multiple_of_a_loss_is_judged_at_the_scale_of_the_loss_when_it_was_learned() -> None:
     past = held([REPLAY] * 4 + [WITNESS] * 9, [0] * 13, loss=40.0, goal="regression")
     limits = Tolerances("1.5x")

@@ -112,6 +112,7 @@ def test_a_lever_of_ones_own_acts_after_each_dual_step_and_at_once(own, constant
     assert pulled == [(near([0.3]), [3.0], [0.5], near(0.45)), (near([0.6]), [3.0], [0.5], near(0.9))]
     assert found.core.algorithm.norm == pytest.approx(0.25 + 0.6)
     assert found.core.draw(1).weights.tolist() == pytest.approx([0.25 + 0.6])
+    assert found.core.state_dict()["lever"]["own"] == {}, "it remembers nothing"
 
 
 def test_a_run_is_described_with_its_lever_and_without_one_names_none(own):
