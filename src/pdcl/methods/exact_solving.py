@@ -145,12 +145,16 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
 
 def _with_guards(past: Past, weights: Weights) -> Tensor:
     """W of all samples, at the head and ρ that guards have chosen."""
-    guards, sums = past.guards, []
-    for task in guards.tasks.unique().tolist():
-        own = Running(guards.features.shape[1], past.outputs, exact=True)
-        own.include(guards.features[guards.tasks == task], guards.targets[guards.tasks == task])
-        sums.append(own.moments(task))
-    everything = [added([*past.parts, *sums])]
+    guards = past.guards
+    sums = Running(guards.features.shape[1], past.outputs, exact=True)
+    sums.include(guards.features, guards.targets)
+    tasks, rows = guards.tasks.unique(return_inverse=True)
+    counts = torch.zeros(len(tasks), past.outputs, dtype=torch.long)
+    columns = guards.targets if guards.classes else torch.arange(past.outputs)[:, None]
+    counts.index_put_((rows, columns), torch.ones((), dtype=torch.long), accumulate=True)
+    own = sums.moments(0)
+    own = replace(own, tasks=tuple(tasks.tolist()), counts=counts[:, own.columns])
+    everything = [added([*past.parts, own])]
     objective = balanced_loss(everything, past.outputs, guards.classes)
     return replace(weights, objective=objective, counts=output_counts(everything, past.outputs)).solve([])
 
