@@ -38,24 +38,24 @@ def test_a_limit_is_loosened_for_the_next_task_alone_as_often_as_asked():
 
 
 @pytest.mark.parametrize(
-    ("stated", "units", "in_error", "rises", "partition"),
+    ("stated", "units", "kinds", "rises", "partition"),
     [
-        (None, ["loss", "loss"], False, False, "uniform"),
-        (0.05, ["loss", "loss"], False, False, "affine"),
-        ("1.1x", ["loss", "loss"], False, False, "affine"),
-        ("5%", ["error", "error"], True, False, "room"),
-        ("+2pt", ["error", "error"], True, True, "room:power=1"),
-        ({"b": "5%"}, ["loss", "error"], True, False, "room"),
-        ({"later": "+2pt", "*": 0.3}, ["loss", "loss"], True, True, "room:power=1"),
-        ({"plan=gold": "+1pt"}, ["loss", "loss"], True, True, "room:power=1"),
-        ("5%,10%", ["error", "error"], True, False, "room"),
+        (None, ["loss", "loss"], set(), False, "uniform"),
+        (0.05, ["loss", "loss"], {"loss"}, False, "affine"),
+        ("1.1x", ["loss", "loss"], {"loss"}, False, "affine"),
+        ("5%", ["error", "error"], {"error"}, False, "room"),
+        ("+2pt", ["error", "error"], {"error"}, True, "room:power=1"),
+        ({"b": "5%"}, ["loss", "error"], {"error"}, False, "room"),
+        ({"later": "+2pt", "*": 0.3}, ["loss", "loss"], {"error", "loss"}, True, "room:power=1"),
+        ({"plan=gold": "+1pt"}, ["loss", "loss"], {"error"}, True, "room:power=1"),
+        ("5%,10%", ["error", "error"], {"error"}, False, "room"),
     ],
 )
-def test_units_and_the_usual_partition_follow_from_what_is_stated(stated, units, in_error, rises, partition):
+def test_units_and_the_usual_partition_follow_from_what_is_stated(stated, units, kinds, rises, partition):
     limits = learned(stated, 0.1, 0.1)
     assert [limits.unit(k) for k in range(2)] == units
-    assert (limits.in_error, limits.rises, usual_partition(limits)) == (in_error, rises, partition)
-    assert limits.stated_any == (stated is not None)
+    assert (limits.in_error, limits.in_loss) == ("error" in kinds, "loss" in kinds)
+    assert (limits.rises, usual_partition(limits), limits.stated_any) == (rises, partition, stated is not None)
 
 
 def test_the_unit_of_a_task_beyond_a_list_is_loss_and_its_limit_is_asked_for():

@@ -59,6 +59,11 @@ class Tolerances:
         return any(limit is not None and limit.unit == "error" for limit in self._stated())
 
     @property
+    def in_loss(self) -> bool:
+        """Whether a limit is a loss."""
+        return any(limit is not None and limit.unit == "loss" for limit in self._stated())
+
+    @property
     def rises(self) -> bool:
         """Whether a limit is stated as points above what a task had."""
         return any(isinstance(limit, Rise) for limit in self._stated())
