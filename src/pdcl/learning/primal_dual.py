@@ -334,6 +334,6 @@ class PrimalDual:
             column[slots.to(column.device)] = values.to(column)
         in_error = [self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))]
         reached = self.past.references(len(self.tolerances), in_error)[task]
-        limit, old = self.tolerances.of(task), self.tolerances.values[task]
-        new = self.tolerances.values[task] = float("nan") if limit is None else limit.of(task, reached)
+        old = self.tolerances.values[task]
+        new = self.tolerances.values[task] = self.tolerances.measured(task, reached)
         return ToleranceChange(task, old, new, self.tolerances.unit(task), "rebased", reached, None)
