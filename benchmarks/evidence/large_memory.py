@@ -120,14 +120,16 @@ def measure(book: Book, cell: Cell, variant: str, seed: int, wanted: list[str]) 
         book.add(key, **row, **({"scenario": scenario} if scenario else {}), **found(result))
 
 
-def run(cell: Cell, seed: int, options: dict[str, Any], limits: list[float], held_out: bool = False) -> Any:
+def run(
+    cell: Cell, seed: int, options: dict[str, Any], limits: list[float], held_out: bool = False, method: str = "pdcl"
+) -> Any:
     name, memory, passes = cell
     data = stream_of(name, held_out)
     total = sum(len(task.data) for task in data.tasks)
     places = total if memory == "all" else total // 10
     tolerance = {task.name: f"{min(100.0, 100 * limit):.2f}%" for task, limit in zip(data.tasks, limits, strict=True)}
     return pdcl.run(
-        data, "pdcl", memory=places, epochs=passes, batch=10, network="mlp:256-256", seed=seed, tolerance=tolerance,
+        data, method, memory=places, epochs=passes, batch=10, network="mlp:256-256", seed=seed, tolerance=tolerance,
         **options,
     )  # fmt: skip
 
