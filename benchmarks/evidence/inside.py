@@ -77,19 +77,24 @@ def carry_out(book: Book, seeds: int) -> None:
 
 
 def table(book: Book) -> str:
-    """Means over three settings of limits, in points; below each `inside` what it is less `beside`, paired by seed."""
-    lines = [f"| stream | replay | seeds | {' | '.join(NAMES.values())} |", "|---" * 7 + "|"]
-    for stream, variant in product(STREAMS, VARIANTS):
-        runs = study.by_seed(book, (stream, MEMORY, PASSES), variant)
-        if not runs:
-            continue
-        cells = [f"{statistics.mean(run[name] for run in runs.values()):.1f}" for name in NAMES]
-        lines.append(f"| {stream} | {variant} | {len(runs)} | {' | '.join(cells)} |")
-        other = study.by_seed(book, (stream, MEMORY, PASSES), variant.replace("inside", "beside"))
-        if variant.startswith("inside") and len(runs) > 1:
-            gaps = [interval([run[name] - other[seed][name] for seed, run in runs.items()]) for name in NAMES]
-            lines.append(f"| | less beside | {len(runs)} | {' | '.join(gaps)} |")
+    """Means over three settings of limits, in points; of each `inside` what it is less `beside`, paired by seed."""
+    lines = [f"| replay | stream | seeds | {' | '.join(NAMES.values())} |", "|---" * 7 + "|"]
+    for variant in VARIANTS:
+        gaps: dict[int, list[dict[str, float]]] = {}
+        for stream in STREAMS:
+            runs, other = (study.by_seed(book, (stream, MEMORY, PASSES), each) for each in (variant, beside(variant)))
+            cells = [f"{statistics.mean(run[name] for run in runs.values()):.1f}" for name in NAMES]
+            lines.append(f"| {variant} | {stream} | {len(runs)} | {' | '.join(cells)} |")
+            for seed in runs if variant != beside(variant) else ():
+                gaps.setdefault(seed, []).append({name: runs[seed][name] - other[seed][name] for name in NAMES})
+        if gaps:
+            means = [interval([statistics.mean(gap[name] for gap in each) for each in gaps.values()]) for name in NAMES]
+            lines.append(f"| less beside | all three (paired 95 %) | {len(gaps)} | {' | '.join(means)} |")
     return "\n".join(lines)
+
+
+def beside(variant: str) -> str:
+    return variant.replace("inside", "beside")
 
 
 if __name__ == "__main__":
