@@ -81,13 +81,13 @@ def page(book: Book, within: Book) -> str:
     )
 
 
-SHORT = """**Where memory holds the whole past and it is passed over once or twice, a task's error follows its limit**: a
-limit that is 20 points stricter takes 5.4 points off its error (1.3 to 9.5; six settings, three seeds). With a tenth of the
-samples that isn't clear (6.6 points, −9.2 to 22.3). **Where stored samples are learned by heart nothing moves**: with
-a tenth of the samples and two passes they have less than a tenth of the test error on mnist and organa, so their
-slack says that the limit is kept, and duals stay at 0. Samples that are held back (`guard=100`) wake the duals there
-(2.1 and 2.5). What the strict task gains by them isn't clear (1.5 points, −1.2 to 4.3), and the other tasks pay 1.3
-(0.1 to 2.5).
+SHORT = """**Where memory holds the whole past and it is passed over once or twice, a task's error follows its limit**:
+a limit that is 20 points stricter takes 5.4 points off its error (1.3 to 9.5; six settings, three seeds). With a tenth
+of the samples that isn't clear (6.6 points, −9.2 to 22.3). **Where stored samples are learned by heart nothing
+moves**: with a tenth of the samples and two passes they have less than a tenth of the test error on mnist and organa,
+so their slack says that the limit is kept, and duals stay at 0. Samples that are held back (`guard=100`) wake the
+duals there (2.1 and 2.5). What the strict task gains by them isn't clear (1.5 points, −1.2 to 4.3), and the other
+tasks pay 1.3 (0.1 to 2.5).
 
 **Limits as a whole are hardly kept better than with frozen duals.** Of twelve settings one has clearly less excess
 (mnist, all past samples, one pass: by half a point, 0.04 to 1.03); of twelve intervals chance alone has such a one
@@ -104,10 +104,10 @@ So no default changed, and `auto` doesn't go by regime:
 
 What the product does with this: [a broken row says when stored samples are learned by heart](../limits.md)."""
 
-INSIDE = """[Language models](../llm.md) replay inside the batch: old samples take the place of new ones, as many as their
-weight says, and all weigh the same. Here is the same for networks, memory holding all, one pass. `beside` is `pdcl` as it
-is: 10 old samples beside 10 new ones, weighted. `inside` also has 20 samples a step, 20Λ/(1 + Λ) of them old, where Λ
-is the sum of base weights and duals. With base 0 it has 10 a step, half of what `beside` has.
+INSIDE = """[Language models](../llm.md) replay inside the batch: old samples take the place of new ones, as many as
+their weight says, and all weigh the same. Here is the same for networks, memory holding all, one pass. `beside` is
+`pdcl` as it is: 10 old samples beside 10 new ones, weighted. `inside` also has 20 samples a step, 20Λ/(1 + Λ) of them
+old, where Λ is the sum of base weights and duals. With base 0 it has 10 a step, half of what `beside` has.
 
 {table}
 
