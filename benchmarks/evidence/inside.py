@@ -34,7 +34,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 NAMES = {"excess": "mean excess", "strict": "strict task", "others": "other past tasks", "new": "new tasks"}
 
 
-@pdcl.register("inside", summary="pdcl, its old samples in place of new ones")
 @dataclass(eq=False)
 class Inside(pdcl.PDCL):
     """pdcl with replay inside the batch.
@@ -66,6 +65,7 @@ class Inside(pdcl.PDCL):
 
 
 def carry_out(book: Book, seeds: int) -> None:
+    pdcl.register("inside")(Inside)
     for seed, stream in product(range(seeds), STREAMS):
         cell = (stream, MEMORY, PASSES)
         for (variant, (method, options)), (scenario, limits) in product(VARIANTS.items(), study.limits_of(book, cell)):

@@ -113,8 +113,8 @@ old, where Λ is the sum of base weights and duals. With base 0 it has 10 a step
 
 At equal samples past tasks gain nothing clear, and new ones lose 1.3 points (0.2 to 2.3). Past tasks together weigh
 one to four times as much as a new one here, so that up to four fifths of a step are old samples, and in a single pass
-the new ones that find no place are never seen. With base 0 half of the samples give the same excess, and new tasks
-lose 3.4 points (0.9 to 5.8). So our own loop has no such option."""
+the new ones that find no place are never seen. With base 0 half of the samples leave the excess where it was, and new
+tasks lose 3.4 points (0.9 to 5.8). So our own loop has no such option."""
 
 
 def figure(book: Book, place: Path) -> None:

@@ -48,7 +48,7 @@ def few_questions(place):
 def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     small_model(tmp_path / "model")
     few_questions(tmp_path / "data" / "banking77")
-    small = {"steps": 5, "batch": 2, "length": 8, "texts": 20, "test": 4, "seeds": 2}
+    small = {"steps": 5, "batch": 2, "length": 8, "texts": 20, "test": 4, "seeds": 2, "dtype": "float32"}
     settings = [part for name, value in small.items() for part in (f"--{name}", str(value))]
     call = ["llm.py", "--model", str(tmp_path / "model"), "--out", str(tmp_path / "out"), *settings]
     monkeypatch.setenv("PDCL_DATA", str(tmp_path / "data"))
