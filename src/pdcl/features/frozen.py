@@ -38,7 +38,7 @@ class Frozen(FeatureMap):
         found = _features(self.module, x)
         if found.shape[1] != self.width:
             raise UsageError(
-                f"the module of features gave {self.width} numbers a sample at first and gives {found.shape[1]} now, so "
+                f"the module of features gave {self.width} numbers a sample at first and gives {found.shape[1]} now: "
                 "all statistics are void; hand in the module as it was then, or begin a new learner"
             )
         return found.to(self.centre.dtype)
