@@ -61,7 +61,7 @@ def test_classes_that_are_known_beforehand_are_all_there_may_be(digits: tuple[An
         model.partial_fit(x[y == 4], y[y == 4])
     assert model.learner_.tasks_learned == 1
     numbers = ExactRegressor(features="random:200").fit(x, y)
-    assert numbers.score(x, y) > 0.8
+    assert numbers.score(x, y) > 0.7
     assert numbers.predict(x[:4]).shape == (4,)
     several = ExactRegressor(features="raw").fit(x, np.stack([y, -y], 1))
     np.testing.assert_allclose(several.predict(x)[:, 0], -several.predict(x)[:, 1], atol=1e-3)

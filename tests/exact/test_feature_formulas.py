@@ -170,6 +170,7 @@ def test_a_given_module_keeps_its_precision_and_never_trains() -> None:
     before = copy.deepcopy(body.state_dict())
     learner.learn(x + 1, y)
     assert all(torch.equal(value, before[name]) for name, value in body.state_dict().items())
+    assert learner.phi.train() is learner.phi
     assert not body.training
     assert np.array_equal(learner.predict_proba(x), learner.predict_proba(x))
     assert isinstance(learner.phi, FeatureMap)

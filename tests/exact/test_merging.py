@@ -63,6 +63,8 @@ def test_sums_are_those_of_one_learner_that_saw_all(drawn: Drawn) -> None:
     assert mine.counts.tolist() == [[60, 130, 130, 60, 60, 60], [0, 0, 0, 80, 0, 80]]
     assert one.registry.task_samples == [360, 160]
     assert [entry["name"] for entry in one.lineage.tasks] == ["old", "new"]
+    last = one.lineage.entries[-1]
+    assert (last["task"], last["name"], last["how"], last["result"]) == (1, "new", "merged", {"merged": 300})
 
 
 def test_limits_hold_for_the_tasks_that_came_with_the_other(drawn: Drawn) -> None:

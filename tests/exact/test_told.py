@@ -19,13 +19,15 @@ Drawn = Callable[..., tuple[Any, Any]]
 
 
 def _told(drawn: Drawn, tolerance: Any, tasks: int = 2, **options: Any) -> tuple[Any, list[Any]]:
-    """A learner of tasks of two classes, 1,200 samples each, and all events."""
+    """A learner of tasks of two classes, 1,200 samples each, and all events, which say which task is learned."""
     heard: list[Any] = []
     learner: Any = pdcl.learner("exact", tolerance=tolerance, **{"features": "random:80", **options})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for task in range(tasks):
+            before = len(heard)
             learner.learn(*drawn([2 * task, 2 * task + 1], 600, task), name=str(task), listener=heard.append)
+            assert {each.task for each in heard[before:] if hasattr(each, "task")} <= {task}
     return learner, heard
 
 
