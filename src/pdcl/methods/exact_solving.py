@@ -175,7 +175,9 @@ def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tupl
     solution = Solved(
         found.W, "ridge", weights.rho, 1.0, duals, lever="weights", missed=tuple(missed), residual=found.residual
     )
-    return solution, Weights(priced, [], weights.rho, "ridge", weights.counts)
+    # The penalty stays that of the problem, though the sums weigh more with their duals.
+    rho = weights.rho * float(weights.objective.A.diagonal()[:-1].mean() / priced.A.diagonal()[:-1].mean())
+    return solution, Weights(priced, [], rho, "ridge", weights.counts)
 
 
 def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before: Solved, offsets: bool) -> Solved:
@@ -199,7 +201,7 @@ def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before
     duals = dict(zip((each.number for each in limits), best.duals or [0.0] * len(limits), strict=True))
     alone = [each for each, all_there_is in zip(limits, own.tolist(), strict=True) if all_there_is]
     found = Solved(
-        W, weights.head, weights.rho, 1.0, before.weights | duals, _shifts(past, best, weights.head, alone),
+        W, weights.head, before.rho, 1.0, before.weights | duals, _shifts(past, best, weights.head, alone),
         best.offsets, best.lever, residual=before.residual,
     )  # fmt: skip
     over = [
