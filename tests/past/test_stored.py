@@ -55,6 +55,13 @@ def test_what_a_task_reached_is_its_mean_over_each_sample_once_and_over_512_of_m
     assert read == [3, 512]
 
 
+def test_outputs_are_recorded_only_where_somebody_asks_for_them() -> None:
+    for asked, recorded in (({}, False), ({"records": True}, True)):
+        past = StoredSamples(Memory(9), OBJECTIVES["regression"], CPU, **asked)
+        past.allocate(TensorData(torch.zeros(3, 1), torch.zeros(3, 1)), lambda x: x)
+        assert ("outputs" in past.memory.columns) == recorded
+
+
 def test_classes_are_balanced_among_the_samples_that_are_not_held_back() -> None:
     y = torch.tensor([0] * 90 + [1] * 10)
     data, trained = TensorData(torch.zeros(100, 2), y), torch.arange(100)[torch.arange(100) % 10 != 0]

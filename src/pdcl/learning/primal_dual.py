@@ -103,7 +103,7 @@ class PrimalDual:
             raise UsageError(f'a limit on a segment ({segments.names[0]}) needs level="task"; leave level out')
         place = torch.device(device)
         held = memory if isinstance(memory, Memory) else Memory(memory, place)
-        self.past = past(held, objective, place, drift > 0, guard, witness, segments)
+        self.past = past(held, objective, place, records=drift > 0, guard=guard, witness=witness, segments=segments)
         self.generator = generator or torch.Generator().manual_seed(0)
         self.registry = Registry()
         self.ranks, self.look_spreads = ALONE, False

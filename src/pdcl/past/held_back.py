@@ -36,8 +36,8 @@ class HeldBack:
 class Counts:
     """How many guards and witnesses a task sets aside. least_guards: so many even if a tenth of the task is less."""
 
-    guards: int = 0
-    witnesses: int = 0
+    guards: int
+    witnesses: int
     least_guards: int = 0
 
     def within(self, samples: int) -> tuple[int, int]:

@@ -85,9 +85,16 @@ class StoredSamples:
     """
 
     def __init__(
-        self, memory: Memory, goal: Objective, place: torch.device, records: bool = False, guard: int | None = None,
-        witness: int | None = None, segments: Segments | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        memory: Memory,
+        goal: Objective,
+        place: torch.device,
+        *,
+        records: bool = False,
+        guard: int | None = None,
+        witness: int | None = None,
+        segments: Segments | None = None,
+    ) -> None:
         self.memory, self.goal, self.place, self.records = memory, goal, place, records
         self.guard, self.witness = guard, witness
         self.segments = Segments({}) if segments is None else segments
