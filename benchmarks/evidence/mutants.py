@@ -253,12 +253,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--again", action="store_true", help="run survivors once more")
     asked = parser.parse_intermixed_args()
-    if asked.command == "survey":
-        survey(asked.out, asked.paths)
-    elif asked.command == "try":
-        attempt(asked)
-    else:
-        show(asked.out)
+    with tempfile.TemporaryDirectory() as root:
+        # Folders of tests that keep none are unlocked: any pytest that ends beside this one would delete them, and
+        # the tests that stand in them would fail whatever the mutant.
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = root
+        if asked.command == "survey":
+            survey(asked.out, asked.paths)
+        elif asked.command == "try":
+            attempt(asked)
+        else:
+            show(asked.out)
 
 
 if __name__ == "__main__":

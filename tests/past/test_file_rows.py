@@ -209,3 +209,5 @@ def test_inputs_go_to_a_file_from_the_row_on_that_is_too_much_for_ram_and_stay_t
     memory.append(**rows(7, random, tree=False))
     memory.keep(torch.arange(2))
     assert memory.on_disk(1)
+    held = memory.columns["x"]
+    assert (held.stored(2), held.nbytes) == (30, 15 * len(held.places))
