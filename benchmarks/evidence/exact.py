@@ -1,4 +1,4 @@
-"""`exact`: accuracy, limits, growth. docs/results/exact.md is made of what this writes.
+"""`exact`: accuracy, limits, ablations, small tables, growth. docs/results/exact.md is made of what this writes.
 
     python benchmarks/evidence/exact.py                          all parts, what is missing
     python benchmarks/evidence/exact.py --parts limits --seeds 5
@@ -21,7 +21,7 @@ from exact_book import HERE, Book
 
 from pdcl.learning.placement import keep_freed_memory
 
-PARTS = ("accuracy", "limits", "ablations", "growth")
+PARTS = ("accuracy", "limits", "ablations", "small", "growth")
 
 
 def main() -> None:

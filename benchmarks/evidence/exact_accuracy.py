@@ -28,8 +28,8 @@ def jobs(seeds: int) -> Iterator[Job]:
                 if memory is None and name in SLOW and seed > 1:
                     continue
                 yield exact_job(name, memory, seed)
-        if seed < 2:
-            yield from replay_jobs(seed)
+    for seed in range(min(seeds, 2)):
+        yield from replay_jobs(seed)
 
 
 def replay_jobs(seed: int) -> Iterator[Job]:

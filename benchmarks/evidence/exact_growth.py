@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import torch
 from exact_book import Job, Row
@@ -19,23 +21,30 @@ AXES = {
     "samples": (10_000, 100_000, 1_000_000, 10_000_000),
 }
 USUAL = {"d": 64, "classes": 10, "tasks": 5, "samples": 20_000}
-PIECE = 1_000_000
+PIECE = 100_000
 
 
 def jobs(seeds: int) -> Iterator[Job]:
     for axis, values in AXES.items():
         for value in values:
-            yield {"axis": axis, "value": value}, lambda a=axis, v=value: grown(**{**USUAL, a: v})
+            yield {"axis": axis, "value": value}, lambda a=axis, v=value: alone({**USUAL, a: v})
+
+
+def alone(sizes: dict[str, int]) -> Row:
+    """In a process of its own, so that its peak is that of this size."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(grown, **sizes).result()
 
 
 def grown(d: int, classes: int, tasks: int, samples: int) -> Row:
-    """Learned task by task, limits stated, at most a million samples in memory at once."""
+    """Learned task by task without limits, each made when it is learned, of at most 100,000 samples."""
+    torch.set_num_threads(1)
     random = torch.Generator().manual_seed(0)
     samples = max(samples, 4 * classes, 20 * tasks)
     tasks = max(tasks, -(-samples // PIECE))
     centres = torch.randn(classes, d, generator=random)
     learner = pdcl.learner("exact", features="raw")
-    spent, longest = 0.0, 0.0
+    spent = 0.0
     for task in range(tasks):
         own = torch.arange(task * classes // tasks, max((task + 1) * classes // tasks, task * classes // tasks + 1))
         y = own[torch.randint(len(own), (samples // tasks,), generator=random)] % classes
@@ -43,6 +52,12 @@ def grown(d: int, classes: int, tasks: int, samples: int) -> Row:
         start = time.process_time()
         learner.learn(x, y, name=f"t{task}")
         each = time.process_time() - start
-        spent, longest = spent + each, max(longest, each)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return {"learning": round(spent, 2), "last_task": round(each, 3), "bytes": learner.nbytes, "peak_mb": round(peak)}
+        spent += each
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "tasks": tasks,
+        "learning": round(spent, 2),
+        "last_task": round(each, 3),
+        "bytes": learner.nbytes,
+        "peak_mb": round(peak),
+    }

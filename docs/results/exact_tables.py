@@ -26,7 +26,8 @@ def read(part: str) -> list[Row]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-ACCURACY, LIMITS, ABLATIONS, GROWTH = (read(f"exact_{part}") for part in ("accuracy", "limits", "ablations", "growth"))
+PARTS = ("accuracy", "limits", "ablations", "small", "growth")
+ACCURACY, LIMITS, ABLATIONS, SMALL, GROWTH = (read(f"exact_{part}") for part in PARTS)
 RECORDS = [row for row in read("limits") if row["kind"] == "free"]
 # intents.py: the same stream, memory 770, preset tuned.
 RECORDS += [
@@ -324,6 +325,16 @@ def growth_table() -> str:
         for row in GROWTH
     ]
     return table(["axis", "value", "CPU s", "of them the last task", "MB kept", "MB peak of the process"], rows)
+
+
+def small_table() -> str:
+    """Means over seeds, of each table and size."""
+    rows = []
+    for name, samples in dict.fromkeys((row["stream"], row["samples"]) for row in SMALL):
+        some = [row for row in SMALL if (row["stream"], row["samples"]) == (name, samples)]
+        errors = [f"{mean(row[each] for row in some):.1f}" for each in ("exact", "best", "rival")]
+        rows.append([name, str(samples), str(len(some)), *errors])
+    return table(["table", "samples", "seeds", "exact", "best ρ by test", "scikit-learn, all at once"], rows)
 
 
 def rare_gap() -> list[float]:

@@ -88,6 +88,27 @@ def test_a_limit_in_loss_is_kept_exactly(drawn: Drawn) -> None:
     assert learner.solution.residual <= 1e-8
 
 
+def test_a_loss_limit_that_comes_later_compares_with_a_squared_loss(drawn: Drawn, tmp_path: Path) -> None:
+    """Without limits the head is that of discriminant analysis, whose scores are no squared-loss fit."""
+    learner: Any = pdcl.learner("exact", features="random:100")
+    learner.learn(*drawn([0, 1], 500, 0), name="first")
+    assert learner.solution.head == "lda"
+    learner.save(tmp_path / "model")
+    limited: Any = pdcl.load(tmp_path / "model", tolerance="1.5x")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        limited.learn(*drawn([2, 3], 500, 1), name="second")
+    assert limited.solution.head == "ridge"
+    x, y = drawn([0, 1], 500, 5)
+    alone = pdcl.learner("exact", features="random:100", head="ridge")
+    alone.learn(*drawn([0, 1], 500, 0))
+    wanted = np.eye(2)[[list(alone.labels).index(k) for k in y]]
+    squared = float(((alone.raw_scores(torch.as_tensor(x)).numpy() - wanted) ** 2).sum(1).mean())
+    assert limited.promises[0].then == pytest.approx(squared, rel=0.5)
+    assert sum("statistics were merged" in str(each.message) for each in heard) == 1
+    assert not any("nan" in str(each.message) for each in heard)
+
+
 def test_below_a_hundred_guards_limits_are_reported_and_not_steered(drawn: Drawn) -> None:
     few: Any = pdcl.learner("exact", features="random:100", tolerance={"first": "1%"}, guard=50)
     with warnings.catch_warnings():

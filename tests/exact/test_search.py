@@ -87,6 +87,7 @@ def test_a_weight_keeps_it_where_classes_are_shared() -> None:
     assert found.duals[1] == 0
     assert float(found.errors[0]) <= 0.1
     assert not bool(found.offsets.any())
+    assert [bool(each.excess) for each in asked.tried] == [True] * (len(asked.tried) - 1) + [False], "it ends there"
 
 
 def test_nothing_moves_where_limits_are_kept_already() -> None:

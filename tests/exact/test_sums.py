@@ -10,7 +10,7 @@ import torch
 
 import pdcl
 from pdcl.errors import UsageError
-from pdcl.past.statistics import packed, unpacked
+from pdcl.past.statistics import gram_bytes, packed, unpacked
 
 Digits = tuple[Any, Any]
 OPTIONS: dict[str, Any] = {"guard": 0, "rho": 1e-3, "erasable": True}
@@ -118,6 +118,7 @@ def test_half_a_symmetric_matrix_is_all_of_it(m: int) -> None:
     symmetric = x + x.T
     assert torch.equal(unpacked(packed(symmetric), m), symmetric)
     assert packed(symmetric).numel() <= (m + 1) ** 2 / 2 + 1
+    assert gram_bytes(m, torch.float64) == 8 * packed(symmetric).numel()
 
 
 def _refused(learner: Any, act: Any, said: str) -> None:

@@ -48,7 +48,7 @@ def few_questions(place):
 def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     small_model(tmp_path / "model")
     few_questions(tmp_path / "data" / "banking77")
-    small = {"steps": 5, "batch": 2, "length": 8, "texts": 20, "test": 4, "seeds": 2}
+    small = {"steps": 5, "batch": 2, "length": 8, "texts": 20, "test": 4, "seeds": 2, "dtype": "float32"}
     settings = [part for name, value in small.items() for part in (f"--{name}", str(value))]
     call = ["llm.py", "--model", str(tmp_path / "model"), "--out", str(tmp_path / "out"), *settings]
     monkeypatch.setenv("PDCL_DATA", str(tmp_path / "data"))
@@ -58,16 +58,33 @@ def test_the_walk_through_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatc
     monkeypatch.setattr(sys, "argv", [*call, "--steps", "6"])
     with pytest.raises(SystemExit, match="with --steps 5, not 6: take another --out"):
         runpy.run_path(str(ROOT / "examples/llm.py"), run_name="__main__")
-    results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
-    methods = ["untrained", "plain", "pdcl", "pdcl, own prose", "mixed, 25 % old", "mixed, 50 % old", "anchor"]
-    assert sorted(results) == sorted(methods)
-    assert {method: len(runs) for method, runs in results.items()} == {**dict.fromkeys(methods, 2), "untrained": 1}
-    assert results["pdcl"][0]["duals"]
-    assert results["pdcl"][0]["test"] != results["pdcl"][1]["test"]
-    assert all("task    limit" in run["promises"] for run in results["pdcl"])
+    rows = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    methods = ["untrained", "plain", "pdcl", "mixed, 25 % old", "mixed, 50 % old", "anchor", "pdcl, own prose"]
+    assert [(row["method"], row["seed"]) for row in rows if row["method"] == "untrained"] == [("untrained", 0)]
+    assert sorted((row["method"], row["seed"]) for row in rows) == sorted(
+        [("untrained", 0), *((method, seed) for method in methods[1:] for seed in (0, 1))]
+    )
+    ours = [row for row in rows if row["method"] == "pdcl"]
+    assert ours[0]["duals"]
+    assert ours[0]["test"] != ours[1]["test"]
+    assert all("task    limit" in row["promises"] for row in ours)
     means, gaps = capsys.readouterr().out.split("| method |")[-1].split("| less pdcl |")
-    assert len(means.strip().splitlines()) == 2 + len(results)
-    assert len(gaps.strip().splitlines()) == 2 + len(results) - 2
+    assert len(means.strip().splitlines()) == 2 + len(methods)
+    assert len(gaps.strip().splitlines()) == 2 + len(methods) - 2
+
+
+def test_tables_say_mean_and_interval_over_seeds():
+    """By hand: losses 4.0 and 4.2 have mean 4.1 and standard error .1; Student's t with one degree is 12.71."""
+    shown = runpy.run_path(str(ROOT / "examples/llm.py"))
+
+    def run(method, seed, loss):
+        test = {"new": {"right": 0.5}, "code": {"loss": loss}, "prose": {"error": 0.7}}
+        return {"method": method, "seed": seed, "test": test, "seconds a step": 1.0, "seconds beside": 9.0}
+
+    rows = [run("untrained", 0, 4.0), run("pdcl", 0, 4.0), run("pdcl", 1, 4.2), run("plain", 1, 4.5)]
+    assert "| pdcl | 50 ± 0 | 4.10 ± 1.27 | 70.0 ± 0.0 | 4 of 4 | 1.00 | 9 |" in shown["table"](rows)
+    assert "| plain | 50 | 4.50 | 70.0 | 1 of 2 |" in shown["table"](rows)
+    assert "| plain | +0 | +0.30 | +0.0 |" in shown["differences"](rows)
 
 
 def test_a_mix_has_its_share_in_each_batch():

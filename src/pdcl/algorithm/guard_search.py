@@ -17,7 +17,7 @@ one, so an unreachable limit destroys nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -209,43 +209,3 @@ def margins(limits: Tensor, guards: Guards, wrong: Tensor, then: Tensor | None) 
             spread = float(change.std(correction=0))
         found.append(max(0.0, limit - MARGIN * spread / count**0.5))
     return torch.tensor(found, dtype=torch.float64)
-
-
-def chosen_head(
-    weights: Weights, guards: Guards, heads: Sequence[str], rhos: Sequence[float]
-) -> tuple[Weights, Tensor]:
-    """Head and ρ with the least mean error on guards; of equals the first head. Every second of `rhos` with each head,
-    then the best one's neighbours: an error that is flat on one side would end a search that only goes on while it
-    helps. Of those within half a standard error of the best, the one nearest the middle: few guards say little."""
-    middle = len(rhos) // 2
-    known: dict[tuple[int, int], Choice] = {}
-
-    def look(head: int, place: int) -> None:
-        if (head, place) not in known and 0 <= place < len(rhos):
-            tried = replace(weights, head=heads[head], rho=rhos[place])
-            W = tried.solve([0.0] * len(weights.constraints))
-            scores = guards.features @ W
-            wrong = guards.wrong(scores.masked_fill(~weights.seen, UNSEEN) if guards.classes else scores)
-            known[head, place] = Choice(guards.mean_error(wrong), float(wrong.std()) / len(wrong) ** 0.5, tried, W)
-
-    for head in range(len(heads)):
-        for place in range(middle % 2, len(rhos), 2):
-            look(head, place)
-    head, place = min(known, key=lambda at: (known[at].error, at[0], abs(at[1] - middle)))
-    look(head, place - 1)
-    look(head, place + 1)
-    own = {at[1]: choice for at, choice in known.items() if at[0] == head}
-    least = min(own.values(), key=lambda choice: choice.error)
-    good = [at for at, choice in own.items() if choice.error <= least.error + MARGIN * least.spread]
-    found = own[min(good, key=lambda at: abs(at - middle))]
-    return found.weights, found.W
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A head at one ρ: its mean error on guards, and the standard error of that."""
-
-    error: float
-    spread: float
-    weights: Weights
-    W: Tensor

@@ -1,9 +1,9 @@
-"""The two linear heads that the same statistics give, and the temperature of their scores."""
+"""The two linear heads that the same statistics give, their ρ, and the temperature of their scores."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -11,6 +11,10 @@ from torch import Tensor
 from pdcl.algorithm.closed_form import Factor, Quadratic, ridge
 
 Head = Callable[[Quadratic, float, Tensor], Tensor]
+RHOS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+# What a degree of freedom counts in the choice of ρ: at 1 the least ρ would win where there are as many of them
+# as samples.
+INFLATION = 1.1
 COLDEST, HOTTEST = 1e-3, 1e4
 HALVINGS = 24
 PROBES = 64
@@ -27,8 +31,7 @@ def lda_head(total: Quadratic, rho: float, counts: Tensor) -> Tensor:
     All of it is in A and B: features end in a constant, so B's last row is the weight of each class. Then
     μ_k = B_k / weight_k, and the scatter within classes is A − Σ_k weight_k μ_k μ_kᵀ. An output without samples has
     w = b = 0. The mean of n_k samples is longer than the true one, by tr(ΛΣ) / n_k in this metric; left in, a class
-    with few samples would hardly be predicted. tr(ΛΣ) = d − ρ tr Λ, which probes estimate (`inverse_trace`): a
-    standard error of at most .18 √d, where an inverse would cost twice the factor. counts: n_k, [outputs].
+    with few samples would hardly be predicted. tr(ΛΣ) = `degrees`. counts: n_k, [outputs].
     """
     weight = total.B[-1].clamp(min=1e-300)
     means = (total.B / weight).T[:, :-1]
@@ -37,18 +40,41 @@ def lda_head(total: Quadratic, rho: float, counts: Tensor) -> Tensor:
     shrunk = torch.full((len(scatter),), rho * level if level > 0 else 1.0, dtype=torch.float64)
     factor = Factor(scatter, shrunk)
     directions = factor.solve(means.T)
-    noise = (len(scatter) - float(shrunk[0]) * inverse_trace(factor)) / counts.clamp(min=1)
+    noise = degrees(factor, shrunk) / counts.clamp(min=1)
     length = ((directions * means.T).sum(0) - noise.clamp(min=0)).clamp(min=0)
     return torch.cat([directions, -torch.where(counts > 0, length, 0.0)[None] / 2])
 
 
-def inverse_trace(factor: Factor) -> float:
-    """tr Λ of Λ = (LLᵀ)⁻¹: the mean of ‖L⁻¹v‖² over probes v of random signs, always the same; exact up to 64 rows."""
-    d = len(factor.factor)
-    if d <= PROBES:
-        return float(torch.linalg.solve_triangular(factor.factor, torch.eye(d).double(), upper=False).square().sum())
-    signs = torch.randint(2, (d, PROBES), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
-    return float(torch.linalg.solve_triangular(factor.factor, signs, upper=False).square().sum()) / PROBES
+def degrees(factor: Factor, penalty: Tensor) -> float:
+    """Degrees of freedom, tr A(A + P)⁻¹ = m − tr P(A + P)⁻¹, for the factor LLᵀ of A + P.
+
+    The trace is the mean of ‖L⁻¹ P^½ v‖² over probes v of random signs, always the same: a standard error of at most
+    .18 √m, where an inverse would cost twice the factor. Exact up to 64 rows.
+    """
+    m = len(penalty)
+    if m <= PROBES:
+        probes, count = torch.eye(m, dtype=torch.float64), 1
+    else:
+        signs = torch.randint(2, (m, PROBES), generator=torch.Generator().manual_seed(0))
+        probes, count = signs.double() * 2 - 1, PROBES
+    spread = torch.linalg.solve_triangular(factor.factor, penalty.sqrt()[:, None] * probes, upper=False)
+    return m - float(spread.square().sum()) / count
+
+
+def chosen_rho(total: Quadratic, samples: int, rhos: Sequence[float] = RHOS) -> float:
+    """ρ with the least generalised cross-validation (Craven, Wahba 1979), L(W(ρ)) / (1 − 1.1 df(ρ) / n)².
+
+    That is nearly the loss of leaving one sample out, and it takes sums alone. Where df is too near n for it to say
+    anything, more penalty is better.
+    """
+
+    def left_out(rho: float) -> tuple[bool, float]:
+        penalty = ridge(rho, total.A)
+        factor = Factor(total.A, penalty)
+        free = 1 - INFLATION * degrees(factor, penalty) / max(1, samples)
+        return (False, max(0.0, total.value(factor.solve(total.B))) / free**2) if free > 0 else (True, -rho)
+
+    return min(rhos, key=left_out)
 
 
 HEADS: dict[str, Head] = {"ridge": ridge_head, "lda": lda_head}

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pdcl.errors import UsageError
 from pdcl.features.feature_map import FeatureMap
 from pdcl.networks import features_of
 from pdcl.trees import Tree, call, logits_of
@@ -34,7 +35,13 @@ class Frozen(FeatureMap):
         return self
 
     def compute(self, x: Tree) -> Tensor:
-        return _features(self.module, x).to(self.centre.dtype)
+        found = _features(self.module, x)
+        if found.shape[1] != self.width:
+            raise UsageError(
+                f"the module of features gave {self.width} numbers a sample at first and gives {found.shape[1]} now: "
+                "all statistics are void; hand in the module as it was then, or begin a new learner"
+            )
+        return found.to(self.centre.dtype)
 
 
 def _features(module: nn.Module, x: Tree) -> Tensor:

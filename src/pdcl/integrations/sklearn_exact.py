@@ -61,9 +61,9 @@ class _ExactEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> _ExactEstimator:
         """Learn a further task, or the first. task: its name, by which a tolerance may speak of it.
 
-        classes: all that may come, where they are known; others are refused then. They needn't be given.
+        classes: all that may come, where they are known; others are refused from then on. They needn't be given.
         """
-        self._expected = classes
+        self._expected = self._expected if classes is None else classes
         return self._learn(X, y, task, groups, reset=not hasattr(self, "learner_"))
 
     def _learn(self, X: Any, y: Any, task: str | None, groups: Any, reset: bool) -> _ExactEstimator:

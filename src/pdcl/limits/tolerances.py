@@ -58,6 +58,11 @@ class Tolerances:
         """Whether a limit is an error rate."""
         return any(self.unit(k) == "error" for k in range(len(self) + 1)) or self._rest_in_error()
 
+    @property
+    def in_loss(self) -> bool:
+        """Whether a limit is a loss."""
+        return any(limit is not None and limit.unit == "loss" for limit in self._stated())
+
     def _rest_in_error(self) -> bool:
         return any(limit is not None and limit.unit == "error" for limit in self._stated())
 

@@ -33,6 +33,7 @@ from pdcl.methods import exact_editing as editing
 from pdcl.methods.exact_bound import check_bound, stay_within
 from pdcl.methods.exact_holding import draw_aside, store_aside
 from pdcl.methods.exact_limits import (
+    compare_by_ridge,
     described,
     known_past,
     refer,
@@ -69,11 +70,11 @@ class Exact(OnFixedFeatures):
         a module that stays as it is, or the fitted features of another learner
     memory: the most bytes that statistics, guards and witnesses take (2MB); nothing: as many as they need
     tolerance: limits of past tasks, as in pdcl
-    guard: samples a task holds back to choose the head by, and to steer limits in error rate (300, at
+    guard: samples a task holds back to steer limits in error rate, and to make scores probabilities (300, at
         most a tenth of the task; where limits are stated, 100 even if they are a quarter)
     witness: the same, by which limits are judged (400 where a limit is stated, at most a tenth)
-    head: ridge or lda; nothing: chosen on guards
-    rho: ρ, relative to the mean square of a feature; nothing: chosen on guards
+    head: ridge or lda; nothing: lda for classes, ridge for labels, for numbers, and under limits in loss
+    rho: ρ, relative to the mean square of a feature; nothing: by cross-validation, which the sums allow
     erasable: features and statistics in float64, and filters that are no samples, so that `forget` is exact
     """
 
@@ -102,7 +103,7 @@ class Exact(OnFixedFeatures):
         for name, reason in self.without_effect(vars(self)).items():
             raise UsageError(f"{name}={getattr(self, name)!r} {reason}")
         if self.head not in (None, "ridge", "lda"):
-            raise UsageError(f"head={self.head!r} must be ridge or lda; leave it out to have it chosen on guards")
+            raise UsageError(f"head={self.head!r} must be ridge or lda; leave it out to have it chosen")
         if self.rho is not None and not 0 < self.rho <= 10:
             raise UsageError(f"rho={self.rho} must lie in (0, 10]: it is relative to the mean square of a feature")
         for name in ("guard", "witness"):
@@ -177,6 +178,8 @@ class Exact(OnFixedFeatures):
         if not bool(self.phi.fitted):
             self.fit_features(task)
         self.check_features()
+        if self.solution is not None and self.solution.head == "lda" and self.tolerances.in_loss:
+            compare_by_ridge(self)
         self.begin_sums(len(task.data))
 
     def step(self, batch: Batch) -> Step:

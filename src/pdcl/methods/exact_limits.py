@@ -14,7 +14,7 @@ from pdcl.judging.witnesses import Newest, after_task
 from pdcl.learning.events import DualsMoved, Infeasible, PromisesJudged, ToleranceSet, Warned
 from pdcl.learning.report import Report, Trace
 from pdcl.limits.tolerance import Relative, Rise, Tolerance
-from pdcl.methods.exact_solving import Missed, Past, Stated
+from pdcl.methods.exact_solving import Missed, Past, Stated, solved
 from pdcl.past.held_back import GUARD
 from pdcl.past.quadratics import exact_loss
 from pdcl.past.refill import Source
@@ -36,7 +36,9 @@ def known_past(learner: Exact) -> Past:
     guards = Guards(features, y if y.dim() == 1 else y.double(), held.memory.read("task", slots), none, spec.kind)
     parts = [each for each in learner.sets.parts if each.samples]
     owners, free = _owners(parts, spec.outputs), not learner.tolerances.stated_any
-    return Past(parts, spec.outputs, guards, owners, learner.head, learner.rho, free)
+    # Squared losses of LDA's scores mean nothing, also those that later limits compare with.
+    head = "ridge" if learner.tolerances.in_loss else learner.head
+    return Past(parts, spec.outputs, guards, owners, head, learner.rho, free)
 
 
 def _owners(parts: list[Moments], outputs: int) -> Tensor:
@@ -97,9 +99,21 @@ def refer(learner: Exact, task: int) -> None:
     held = learner.held
     if len(held.memory):
         held.refer(task, learner.raw_scores(held.memory["x"]))
-    own = learner.sets.own.get(task)
+    own, slots = learner.sets.own.get(task), (held.memory["task"] == task) if len(held.memory) else torch.zeros(0)
     if own is not None:
         learner.losses_then[task] = _exact(learner, own)
+    elif bool(slots.any()):
+        learner.losses_then[task] = float(held.memory["reference"][slots].double().mean())
+
+
+def compare_by_ridge(learner: Exact) -> None:
+    """Limits in loss were stated after a head of LDA: what they compare with is measured anew, with a ridge head."""
+    learner.use(solved(known_past(learner), []))
+    for task in range(len(learner.tolerances)):
+        refer(learner, task)
+        limit = learner.tolerances.of(task)
+        if limit is not None and limit.unit == "loss":
+            learner.tolerances.values[task] = limit.of(task, learner.losses_then[task])
 
 
 def settle(learner: Exact, index: int, trained: Source) -> Promises | None:
@@ -155,7 +169,8 @@ def _tell(learner: Exact, index: int) -> None:
         limits = learner.tolerances.now(index)
         learner.emit(DualsMoved(index, 1, duals, _slacks(learner), limits, 0.0))
     for each in solution.missed:
-        learner.emit(_event(index, each))
+        if not math.isnan(each.reached):
+            learner.emit(_event(index, each))
         if each.why != "out of reach on its guards":
             learner.emit(Warned(index, f"the limit of {each.stated.name} was dropped: {each.why}"))
 

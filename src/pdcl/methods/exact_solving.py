@@ -1,7 +1,7 @@
 """Solve for the head that keeps the stated limits: statistics, limits and guards in, W and duals out.
 
-Guards choose the head and ρ. Where no limit is ever stated they have nothing else to do, so they are learned too: the
-network predicts by a head that was solved anew with them in.
+The sums choose ρ (`chosen_rho`). Where no limit is ever stated guards have only the temperature to choose, so they are
+learned too: the network predicts by a head that was solved anew with them in.
 
 Limits in loss are solved exactly (`closed_form`); limits in error rate by guards (`guard_search`), on top of the duals
 of the first kind. Sets with fewer than 100 guards are reported, not steered.
@@ -16,14 +16,13 @@ import torch
 from torch import Tensor
 
 from pdcl.algorithm.closed_form import Problem, Quadratic, ridge, solve, weighted
-from pdcl.algorithm.guard_search import UNSEEN, Candidate, Guards, Search, Weights, chosen_head, margins, of_own_classes
-from pdcl.algorithm.heads import temperature
+from pdcl.algorithm.guard_search import UNSEEN, Candidate, Guards, Search, Weights, margins, of_own_classes
+from pdcl.algorithm.heads import chosen_rho, temperature
 from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
 from pdcl.past.statistics import Moments, Running, added
 
-RHOS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-USUAL_RHO = 1e-2
+# With fewer guards than this, scores keep the usual factor.
 CHOSEN_FROM = 30
 # The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
 DEAREST = 10.0
@@ -127,13 +126,10 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
     """The head after a task."""
     guards, in_loss = past.guards, [each for each in limits if each.unit == "loss"]
     objective = balanced_loss(past.parts, past.outputs, guards.classes)
-    weights = Weights(objective, [], past.rho or USUAL_RHO, past.head or "ridge", past.counts)
-    W = None
-    if len(guards.tasks) >= CHOSEN_FROM and (past.head is None or past.rho is None):
-        heads = ["ridge"] if in_loss or not guards.classes else ["ridge", "lda"]
-        heads = heads if past.head is None else [past.head]
-        weights, W = chosen_head(weights, guards, heads, RHOS if past.rho is None else [past.rho])
-    found = Solved(weights.solve([]) if W is None else W, weights.head, weights.rho, 1.0)
+    rho = past.rho or chosen_rho(objective, sum(each.samples for each in past.parts))
+    head = past.head or ("lda" if guards.classes else "ridge")
+    weights = Weights(objective, [], rho, head, past.counts)
+    found = Solved(weights.solve([]), head, rho, 1.0)
     if in_loss:
         found, weights = _loss_limits(past, weights, in_loss)
     steered = [each for each in limits if each.unit == "error" and int(each.members.sum()) >= NEEDED_GUARDS]
@@ -144,13 +140,17 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
 
 
 def _with_guards(past: Past, weights: Weights) -> Tensor:
-    """W of all samples, at the head and ρ that guards have chosen."""
-    guards, sums = past.guards, []
-    for task in guards.tasks.unique().tolist():
-        own = Running(guards.features.shape[1], past.outputs, exact=True)
-        own.include(guards.features[guards.tasks == task], guards.targets[guards.tasks == task])
-        sums.append(own.moments(task))
-    everything = [added([*past.parts, *sums])]
+    """W of all samples, guards too, at the same head and ρ."""
+    guards = past.guards
+    sums = Running(guards.features.shape[1], past.outputs, exact=True)
+    sums.include(guards.features, guards.targets)
+    tasks, rows = guards.tasks.unique(return_inverse=True)
+    counts = torch.zeros(len(tasks), past.outputs, dtype=torch.long)
+    columns = guards.targets if guards.classes else torch.arange(past.outputs)[:, None]
+    counts.index_put_((rows, columns), torch.ones((), dtype=torch.long), accumulate=True)
+    own = sums.moments(0)
+    own = replace(own, tasks=tuple(tasks.tolist()), counts=counts[:, own.columns])
+    everything = [added([*past.parts, own])]
     objective = balanced_loss(everything, past.outputs, guards.classes)
     return replace(weights, objective=objective, counts=output_counts(everything, past.outputs)).solve([])
 
@@ -175,7 +175,9 @@ def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tupl
     solution = Solved(
         found.W, "ridge", weights.rho, 1.0, duals, lever="weights", missed=tuple(missed), residual=found.residual
     )
-    return solution, Weights(priced, [], weights.rho, "ridge", weights.counts)
+    # The penalty stays that of the problem, though the sums weigh more with their duals.
+    rho = weights.rho * float(weights.objective.A.diagonal()[:-1].mean() / priced.A.diagonal()[:-1].mean())
+    return solution, Weights(priced, [], rho, "ridge", weights.counts)
 
 
 def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before: Solved, offsets: bool) -> Solved:
@@ -199,7 +201,7 @@ def _error_limits(past: Past, weights: Weights, limits: Sequence[Stated], before
     duals = dict(zip((each.number for each in limits), best.duals or [0.0] * len(limits), strict=True))
     alone = [each for each, all_there_is in zip(limits, own.tolist(), strict=True) if all_there_is]
     found = Solved(
-        W, weights.head, weights.rho, 1.0, before.weights | duals, _shifts(past, best, weights.head, alone),
+        W, weights.head, before.rho, 1.0, before.weights | duals, _shifts(past, best, weights.head, alone),
         best.offsets, best.lever, residual=before.residual,
     )  # fmt: skip
     over = [
@@ -218,10 +220,10 @@ def _shifts(past: Past, best: Candidate, head: str, alone: Sequence[Stated]) -> 
     return {each.number: float(by_output[past.guards.targets[each.members][0]]) for each in alone}
 
 
-def objective(past: Past, W: Tensor) -> float:
+def objective(past: Past, W: Tensor, rho: float) -> float:
     """P: the balanced loss with its penalty, which limits in loss constrain."""
     found = balanced_loss(past.parts, past.outputs, past.guards.classes)
-    penalty = ridge(past.rho or USUAL_RHO, found.A)
+    penalty = ridge(rho, found.A)
     return found.value(W) + float((penalty[:, None] * W.square()).sum())
 
 

@@ -32,7 +32,8 @@ def what_more_room_gains(learner: Exact, task: int, more: float) -> float | None
     values = []
     for room in (0.0, more):
         W = solved(past, _moved(limits, task, {each.number: each.limit + room for each in limits}[task])).W
-        values.append(float(_errors(past, W).nanmean()) if limit.unit == "error" else objective(past, W))
+        in_loss = limit.unit == "loss"
+        values.append(objective(past, W, learner.solution.rho) if in_loss else float(_errors(past, W).nanmean()))
     return values[0] - values[1]
 
 

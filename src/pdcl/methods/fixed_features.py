@@ -17,6 +17,7 @@ from pdcl.lifelong.backbone import fingerprint
 from pdcl.lifelong.learner import Learner
 from pdcl.limits.tolerances import Tolerances
 from pdcl.past.sets import widest
+from pdcl.past.statistics import check_finite
 from pdcl.streams.task import Spec, Task
 from pdcl.trees import Tree, to
 
@@ -92,4 +93,6 @@ class OnFixedFeatures(Learner):
     def evaluated(self, x: Tree, size: int = EVALUATION_BATCH) -> Tensor:
         if self.phi_hash is not None:
             self.check_features()
-        return super().evaluated(x, size)
+        found = super().evaluated(x, size)
+        check_finite(found)
+        return found

@@ -20,7 +20,7 @@ from torch import Tensor
 from pdcl.errors import UsageError
 
 # Rows of G that are made at once, so that little of its lower half is.
-STRIP = 512
+STRIP = 256
 
 
 @dataclass(frozen=True)
