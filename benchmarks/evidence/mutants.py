@@ -35,7 +35,7 @@ from coverage import Coverage, CoverageData
 from mutations import Mutated, Site, sites, swaps
 
 SLOW = 4.0  # CPU seconds under coverage, some 2 without: slower tests are left out, so the share is a lower bound
-ENOUGH = 30.0  # CPU seconds of tests that a mutant must outlive
+ENOUGH = 15.0  # CPU seconds of tests that a mutant must outlive
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not slow", "-o", "tmp_path_retention_policy=none"]
 HEAVY = ["torch", "scipy.stats", "scipy.optimize", "sklearn.linear_model", "safetensors.torch", "hypothesis", "cvxpy"]
 
@@ -50,7 +50,9 @@ class Survey:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         self.coverage.switch_context(item.nodeid)
         self.passed, before = True, sum(os.times()[:4])
+        signal.setitimer(signal.ITIMER_PROF, 2 * SLOW)
         result = yield
+        signal.setitimer(signal.ITIMER_PROF, 0)
         entry = {"test": item.nodeid, "seconds": round(sum(os.times()[:4]) - before, 3), "passed": self.passed}
         with (self.out / "tests.jsonl").open("a") as file:
             file.write(json.dumps(entry) + "\n")
@@ -60,10 +62,15 @@ class Survey:
         self.passed = self.passed and report.outcome != "failed"
 
 
+def too_slow(*_: object) -> None:
+    pytest.fail(f"takes over {2 * SLOW:.0f} CPU seconds")
+
+
 def survey(out: Path, tests: list[str]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     name = "+".join(tests).replace("/", ".")[:80]
     coverage = Coverage(data_file=str(out / f"coverage.{name}"), source=["src/pdcl"])
+    signal.signal(signal.SIGPROF, too_slow)
     coverage.start()
     pytest.main([*OPTIONS, *tests], plugins=[Survey(coverage, out)])
     coverage.stop()

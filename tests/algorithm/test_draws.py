@@ -40,6 +40,17 @@ def test_draws_over_overlapping_sets_are_unbiased(m):
     assert abs(sample.mean() - EXACT) < 4.5 * sample.std() / math.sqrt(len(sample))
 
 
+@pytest.mark.parametrize("members", [[3], []])
+def test_nothing_is_drawn_where_nothing_is_asked_for_or_what_weighs_is_empty(members):
+    """Sets {…} and {} with masses 0 and 5: only the empty one weighs."""
+    counts = torch.tensor([len(members), 0])
+    pool = Pool(torch.tensor([0.0, 5.0]), torch.tensor(members).long(), counts.cumsum(0) - counts, counts)
+    for which, m in ((pool, 4), (overlapping(), 0)):
+        slots, weights = rule("estimator", "dual").draw(which, m, torch.Generator())
+        assert slots.dtype == torch.long
+        assert len(slots) == len(weights) == 0
+
+
 def test_draws_by_dual_weigh_all_the_same():
     for pool in (overlapping(), Pool(torch.tensor([3.0, 8.0]), torch.tensor([1, 0]), torch.arange(2), torch.ones(2))):
         slots, weights = rule("estimator", "dual").draw(pool, 8, torch.Generator().manual_seed(0))

@@ -91,6 +91,12 @@ def test_three_steps_are_too_few_to_call_anything_infeasible():
     assert infeasible(torch.arange(4.0)[:, None], torch.ones(4, 1)).tolist() == [True]
 
 
+def test_the_shortest_window_is_two_steps():
+    duals, slacks = torch.tensor([[9.0], [9.0], [1.0], [2.0]]), torch.tensor([[-1.0], [-1.0], [1.0], [1.0]])
+    assert infeasible(duals, slacks, window=0.01).tolist() == [True]
+    assert infeasible(duals, slacks, window=0.51).tolist() == [False]
+
+
 @pytest.mark.parametrize("window", [0.0, 1.5])
 def test_a_window_is_a_share(window):
     with pytest.raises(ValueError, match=str(window)):

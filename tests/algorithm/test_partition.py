@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from pdcl.algorithm.rules import rule
 from pdcl.duality import affine_partition, distance_from_uniform, generalization_partition, uniform_partition
 
 INF = math.inf
@@ -183,6 +184,11 @@ def test_a_cap_on_the_current_task_hands_the_rest_to_the_past():
     assert affine_partition([1, 1, 8], 100, current_cap=0.4) == [30, 30, 40]
 
 
+@pytest.mark.parametrize(("cap", "counts"), [(1, [30, 30, 30]), (1.5, [23, 22, 45]), (4, [0, 0, 90]), (0, [0, 0, 90])])
+def test_the_rules_cap_is_in_even_shares_and_0_is_none(cap, counts):
+    assert rule("partition", f"affine:alpha=1,current_cap={cap}").counts([0.0, 0.0, 1.0], 90, [90] * 3) == counts
+
+
 def test_a_cap_on_the_current_task_yields_where_the_past_has_nothing_to_keep():
     assert affine_partition([1, 1, 8], 100, current_cap=0.4, available=[20, 20, 500]) == [20, 20, 60]
     assert affine_partition([5.0], 100, current_cap=0.1) == [100]
@@ -196,6 +202,9 @@ def test_a_cap_on_the_current_task_yields_where_the_past_has_nothing_to_keep():
         ([4, 2, 1], 1000, None, [508, 307, 185]),
         ([10, 1, 1, 0], 60, None, [45, 5, 5, 5]),
         ([4, 2, 1], 100, [40, INF, INF], [40, 38, 22]),
+        # Five for each, of which the last task has one; with a place less it is divided evenly.
+        ([9, 1, 1], 15, [INF, INF, 1], [9, 5, 1]),
+        ([9, 1, 1], 14, [INF, INF, 1], [7, 6, 1]),
     ],
 )
 def test_w6_generalization_partition(duals, capacity, available, counts):

@@ -1,14 +1,14 @@
 """Rules by name: what is written is what runs, and what has no effect is refused."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import pytest
 import torch
 
 from pdcl.algorithm.dual_rules import Ascent
 from pdcl.algorithm.partition_rules import Affine, Generalization
-from pdcl.algorithm.rules import HOMES, describe_rule, register_rule, rule, rule_names, settings
+from pdcl.algorithm.rules import HOMES, _base, describe_rule, register_rule, rule, rule_names, settings
 from pdcl.algorithm.selection_rules import ByDual
 from pdcl.errors import UsageError
 from pdcl.learning.primal_dual import PrimalDual
@@ -63,6 +63,28 @@ def test_every_rule_reads_back_what_describes_it(kind):
         assert describe_rule(kind, plain) == name
     assert describe_rule("selection", ByDual(clip=1.0, balance=False)) == "dual:clip=1.0,balance=False"
     assert rule("selection", "dual:clip=1.0,balance=False") == ByDual(clip=1.0, balance=False)
+
+
+def test_every_number_of_every_rule_is_refused_by_name_below_0():
+    refused = []
+    for kind in HOMES:
+        for name in rule_names(kind):
+            numbers = [f.name for f in fields(rule(kind, name)) if not isinstance(f.default, bool)]
+            for setting in numbers:
+                with pytest.raises(UsageError, match=rf"{setting}=-1"):
+                    rule(kind, f"{name}:{setting}=-1")
+            refused += numbers
+    assert len(refused) > 15
+
+
+@pytest.mark.parametrize("kind", list(HOMES))
+def test_a_rule_that_lacks_its_method_is_refused_before_it_runs(kind):
+    class Empty(_base(kind)):
+        pass
+
+    with pytest.raises(UsageError, match=rf"Empty must have the method \w+, as pdcl.{_base(kind).__name__} says"):
+        register_rule(kind, "empty")(dataclass(frozen=True)(Empty))
+    assert "empty" not in rule_names(kind)
 
 
 @dataclass(frozen=True)

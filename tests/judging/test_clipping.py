@@ -47,6 +47,20 @@ def test_what_is_not_a_number_counts_as_the_clip_and_breaks_the_limit() -> None:
     assert (row.verdict, row.now, row.beyond) == ("BROKEN", pytest.approx((0.1 + 10) / 2), 50)
 
 
+def test_the_clip_of_a_multiple_is_that_of_the_loss_that_it_allows() -> None:
+    """1.1 × .2 is .22: 20 times that, for 400 samples, is less than ln 100."""
+    assert clip_of(Limit("1.1x", "loss", factor=1.1), 400, typical=0.2) == LEAST
+    assert clip_of(Limit("1.1x>=3", "loss", factor=1.1, value=3.0), 400, typical=0.2) == 60
+
+
+def test_no_interval_of_clipped_losses_reaches_beyond_the_clip() -> None:
+    """Three samples say next to nothing: what they had then and the largest rise are more than the clip together."""
+    row = judge_task("a", Limit("1.1x", "loss", factor=1.1), np.full(3, 4.0), np.full(3, 4.0), typical=4.0)
+    assert row.clip is not None
+    assert row.high == row.clip
+    assert row.low == 0
+
+
 @pytest.mark.parametrize("value", [6.0, 900.0, 1e38])
 def test_limits_of_any_size_can_be_kept_and_broken(value: float) -> None:
     limit = Limit(str(value), "loss", value=value)

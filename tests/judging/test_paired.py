@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, xlogy
 
 from pdcl.judging.bounds import rate_lower, rate_upper
-from pdcl.judging.paired import NUISANCE, STEP, change_lower, change_upper, likeliest, signed_root
+from pdcl.judging.paired import NUISANCE, STEP, change_above, change_lower, change_upper, likeliest, signed_root
 
 
 def outcomes(n):
@@ -125,3 +125,8 @@ def test_ten_rows_of_few_changes_are_decided_with_as_few_samples_as_counting_err
 def test_impossible_counts_are_refused(b, c, n):
     with pytest.raises(ValueError, match=f"{b} newly wrong and {c} newly right of {n} samples is impossible"):
         change_upper(b, c, n, 0.05)
+
+
+def test_no_change_that_is_not_below_the_limit_speaks_against_one_above_it():
+    assert [change_above(b, 1, 10, 0.2, 0.05) for b in (3, 4, 9)] == [1.0] * 3
+    assert change_above(2, 1, 10, 0.2, 0.05) < 1

@@ -91,6 +91,13 @@ def test_the_gate_plans_losses_with_the_maximum_that_so_many_have():
     assert estimate(wants).above(1.0, 0.05) <= 0.05 < estimate(wants - 5).above(1.0, 0.05)
 
 
+def test_w_the_number_for_a_mean_by_hand():
+    """ln 20 = 2.9957, √(2 ln 20) = 2.4477, z = .8416: 3.2894² · .3² / .1² + 1.3 · .9 · 2.9957 / .1 = 97.4 + 35.05."""
+    assert samples_needed_for_mean(0.1, 0.0, 0.3, power=0.8, level=0.05) == 133
+    assert samples_needed_for_mean(0.9, 1.0, 0.3, power=0.8, level=0.05) == 133
+    assert samples_needed_for_mean(0.1, 0.0, 0.0, level=0.05) == 36
+
+
 def test_a_truth_on_the_limit_is_never_decided():
     assert samples_needed(2, 0.05, change=0.02) is None
     assert samples_needed_for_rate(0.1, 0.1) is None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from pdcl.judging import replayed
 from pdcl.judging.witnesses import Newest, about_newest, about_segments, after_task, look_at_witnesses, why_none
 from pdcl.limits.limit import Limit
 from pdcl.limits.limits import as_limits
@@ -54,12 +55,36 @@ def test_a_task_is_judged_on_its_witnesses_and_on_its_guards_where_it_has_none()
     assert [about_newest("a", goal, True, each).steered for each in (first, third)] == [False, True]
 
 
+@pytest.mark.parametrize(("most", "each"), [(512, 3), (8, 2), (3, 1)])
+def test_of_each_task_an_even_share_of_what_is_replayed_is_looked_at_and_at_least_one(
+    most: int, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four tasks with three replayed samples and a guard each; of one more nothing is replayed."""
+    monkeypatch.setattr(replayed, "LOOK_AT", most)
+    past = held([REPLAY, GUARD, REPLAY, REPLAY] * 4 + [GUARD], [k for k in range(4) for _ in range(4)] + [4])
+    found = replayed.look_at_replayed(past, [0, 1, 2, 3], lambda x: 1 - x)
+    assert {k: wrong.tolist() for k, wrong in found.items()} == {k: [1.0] * each for k in range(4)}
+    assert replayed.look_at_replayed(past, [4], lambda x: x) == {}
+
+
 def test_a_segment_has_come_once_one_stored_sample_is_in_it() -> None:
     past = held([WITNESS, WITNESS, REPLAY], [0, 0, 0], codes=[1, 0, 0], limits={"plan=old": "5%", "plan=new": "5%"})
     known = registry(30, 30)
     old, new = about_segments(past, known, 1, look_at_witnesses(past, known, lambda x: x), 0.1)
     assert (old.come, len(old.now)) == (True, 1)
     assert (new.come, len(new.now)) == (False, 0)
+
+
+def test_a_segment_is_judged_on_witnesses_of_past_tasks_and_on_guards_where_it_has_none() -> None:
+    """Of "old" a guard and a witness are stored, of "new" a guard; a witness of the newest task has nothing to keep."""
+    past = held(
+        [GUARD, WITNESS, GUARD, REPLAY, WITNESS], [0, 0, 0, 0, 1], codes=[1, 1, 2, 1, 1],
+        limits={"plan=old": "5%", "plan=new": "5%"},
+    )  # fmt: skip
+    known = registry(30, 30)
+    old, new = about_segments(past, known, 1, look_at_witnesses(past, known, lambda x: x), 0.1)
+    assert (len(old.now), old.steered) == (1, False)
+    assert (len(new.now), new.steered) == (1, True)
 
 
 def test_a_multiple_of_a_loss_is_judged_at_the_scale_of_the_loss_when_it_was_learned() -> None:

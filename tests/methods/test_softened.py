@@ -11,20 +11,8 @@ import torch
 
 import pdcl
 from pdcl.algorithm.algorithm1 import Drawn
-from pdcl.algorithm.drift import sharpness
 from pdcl.methods.pdcl import PDCL
 from pdcl.records import schema
-
-
-@pytest.mark.parametrize(
-    ("stored", "samples", "expected"),
-    [(0, 60, 1.0), (10, 60, 1.0), (25, 60, 0.7), (40, 60, 0.4), (60, 60, 0.4), (20, 0, 1.0)],
-)
-def test_records_are_whole_up_to_a_sixth_and_softened_most_from_two_thirds_on(
-    stored: int, samples: int, expected: float
-) -> None:
-    found = sharpness(torch.tensor([stored]), torch.tensor([samples]), soften=0.6)
-    assert found.tolist() == pytest.approx([expected])
 
 
 def _after_two_tasks(memory: int, **options: Any) -> PDCL:

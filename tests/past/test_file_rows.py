@@ -199,3 +199,13 @@ def test_a_full_disk_is_an_error_that_names_the_way_out(monkeypatch: pytest.Monk
 def test_a_bound_without_bytes_is_refused(given: Any) -> None:
     with pytest.raises(UsageError, match=f"memory_in_ram={given!r} is no number of bytes"):
         ER("linear", memory_in_ram=given)
+
+
+def test_inputs_go_to_a_file_from_the_row_on_that_is_too_much_for_ram_and_stay_there() -> None:
+    """Fifteen bytes of image a row, and targets stay in RAM."""
+    memory, random = Memory(CAPACITY, in_ram="150B"), torch.Generator().manual_seed(0)
+    memory.append(**rows(4, random, tree=False))
+    assert [memory.on_disk(count) for count in (10, 11)] == [False, True]
+    memory.append(**rows(7, random, tree=False))
+    memory.keep(torch.arange(2))
+    assert memory.on_disk(1)

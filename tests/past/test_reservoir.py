@@ -80,3 +80,10 @@ def test_passing_by_what_is_not_kept_changes_nothing(batches, seed):
                 assert (kept is None) == (again is None)
                 assert kept is None or all(map(torch.equal, kept, again))
             assert one.state_dict() == other.state_dict()
+
+
+def test_what_is_decided_is_passed_by_to_its_last_sample():
+    reservoir = Reservoir()
+    reservoir.offer(1, 0, seeded())
+    assert reservoir.pass_by(module.BLOCK - 1)
+    assert not reservoir.pass_by(1)

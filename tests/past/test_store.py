@@ -9,6 +9,7 @@ from scipy import stats
 
 from pdcl.errors import UsageError
 from pdcl.past.bound import parse_bound
+from pdcl.past.origins import bytes_by_row, rows_apart, rows_left_out
 from pdcl.past.store import Memory
 
 
@@ -214,3 +215,16 @@ def test_a_state_of_another_bound_is_refused():
 def test_capacity_in_bytes_is_unknown_before_the_first_sample():
     with pytest.raises(UsageError, match="before its first sample"):
         _ = Memory("1MB").capacity
+
+
+def test_a_state_and_the_rows_that_are_written_apart_make_the_whole():
+    memory = Memory(9)
+    memory.append(**rows(range(5)), dual=torch.ones(5))
+    whole, apart = memory.state_dict()["columns"], rows_apart(memory, torch.arange(5))
+    with rows_left_out(memory):
+        left = memory.state_dict()["columns"]
+    assert left.keys() == {"dual"}
+    assert apart.keys() == whole.keys() - left.keys()
+    assert all(torch.equal({**left, **apart}[name], column) for name, column in whole.items())
+    assert bytes_by_row(memory) == sum(column.nbytes for column in apart.values())
+    assert memory.state_dict()["columns"].keys() == whole.keys(), "only within"

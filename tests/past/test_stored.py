@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from pdcl.algorithm.constraints import task_sets
+from pdcl.algorithm.rules import rule
 from pdcl.algorithm.selection_rules import ByDual, Uniform
+from pdcl.errors import UsageError
 from pdcl.limits.limits import as_limits
 from pdcl.objective import OBJECTIVES
 from pdcl.past.held_back import GUARD, REPLAY, WITNESS, Counts, allowed
-from pdcl.past.refill import View, chosen_positions, kept_slots
+from pdcl.past.refill import View, chosen_positions, divided, kept_slots
 from pdcl.past.repeats import hold_back_once
 from pdcl.past.segments import Segments
 from pdcl.past.store import Memory
@@ -83,6 +85,10 @@ def test_a_memory_of_an_older_format_was_replayed_whole_and_knows_errors_only_wh
     assert held["role"].tolist() == [REPLAY] * 4
     assert torch.equal(held["wrong"][:2], held["reference"][:2])
     assert bool(held["wrong"][2:].isnan().all())
+    empty = Memory(50)
+    empty.allocate(**{name: now[name] for name in OLD})
+    StoredSamples(empty, OBJECTIVES["classification"], CPU).upgrade([])
+    assert len(empty["wrong"]) == len(empty["role"]) == 0
 
 
 def test_without_duals_of_samples_any_of_them_stay() -> None:
@@ -118,6 +124,30 @@ def test_no_class_is_held_back_whole(grouped: bool, copies: int) -> None:
         )
         assert set(y[found.trained].tolist()) == set(range(8))
         assert len(found.guards) + len(found.witnesses) == 4
+
+
+def test_of_data_in_files_no_sample_is_left_out_as_a_copy() -> None:
+    """They aren't read for it: twenty equal samples, of which two are witnesses and the others trained on."""
+    data = TensorData(torch.zeros(20, 2), torch.zeros(20).long())
+    data.in_memory = False
+    found = hold_back_once(data, Counts(0, 2), random(), None, Memory(9), None)
+    assert (len(found.trained), len(found.witnesses)) == (18, 2)
+
+
+def test_targets_that_are_numbers_are_no_classes_that_want_places() -> None:
+    """With 300 classes a memory of 400 would have no place for witnesses."""
+    past = StoredSamples(Memory(400), OBJECTIVES["regression"], CPU)
+    for targets, witnesses in ((torch.rand(300), 50), (torch.rand(300, 1), 50), (torch.arange(300), 0)):
+        assert past.wanted(TensorData(torch.zeros(300, 2), targets), limited=True).witnesses == witnesses
+
+
+def test_memory_with_fewer_places_than_tasks_is_refused_and_with_few_it_is_divided_evenly() -> None:
+    by_bound = rule("partition", "generalization:minimum=5")
+    with pytest.raises(UsageError, match="memory=1KB holds 2 samples, fewer than the 3 tasks so far"):
+        divided(by_bound, [1.0, 1.0, 0.0], "1KB", 2, [9, 9, 9])
+    few = divided(by_bound, [1.0, 1.0, 0.0], "1KB", 3, [9, 9, 9])
+    assert (few.counts, few.note) == ([1, 1, 1], "memory of 3 is below 5 samples for each of 3 tasks: divided evenly")
+    assert divided(by_bound, [1.0, 1.0, 0.0], "1KB", 15, [9, 9, 9]).note is None
 
 
 def test_guards_beside_a_single_witness_share_half_of_memory() -> None:

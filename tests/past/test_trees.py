@@ -184,6 +184,13 @@ def test_dropping_for_bytes_leaves_a_reservoir_uniform():
     assert q < 115
 
 
+def test_bytes_hold_as_many_sequences_as_their_mean_length_says():
+    """Eight bytes an entry, and start and length of each row: of 7 entries in two rows, 28 + 16 bytes a row."""
+    memory = Memory("440B")
+    memory.allocate(x=Ragged(torch.arange(7), torch.tensor([3, 4])))
+    assert memory.capacity == 10
+
+
 def test_widened_outputs_still_fit_into_the_bytes():
     memory = Memory("1KB")
     memory.add_reservoir(torch.Generator(), outputs=torch.rand(60, 2), id=torch.arange(60))

@@ -7,6 +7,7 @@ segments. Empty sets contribute nothing.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,11 +55,12 @@ class Pool:
         return self.evens[m]
 
 
-class Estimator:
-    """`draw`: slots to replay, with repeats, and the weight of each."""
+class Estimator(ABC):
+    """How the Lagrangian is estimated from some of the stored samples."""
 
+    @abstractmethod
     def draw(self, pool: Pool, m: int, generator: Generator) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
+        """Slots to replay, with repeats, and the weight of each."""
 
 
 @register_rule("estimator", "dual")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -72,7 +73,7 @@ class Look:
     steps: int = 1
 
 
-class DualRule:
+class DualRule(ABC):
     """`init` makes what a rule keeps of each constraint; `step` moves it, and gives λ.
 
     All tensors are float64, and their first dimension is the constraints: a rule with momentum keeps [C, 2]. Only
@@ -100,9 +101,9 @@ class DualRule:
         """The state of constraints that start with these duals; if nothing is said, the duals themselves."""
         return duals.clone()
 
+    @abstractmethod
     def step(self, state: Tensor, look: Look) -> tuple[Tensor, Tensor]:
         """The state and λ after a look."""
-        raise NotImplementedError
 
 
 @register_rule("dual", "ascent")

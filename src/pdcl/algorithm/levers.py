@@ -10,17 +10,19 @@ class Calm(pdcl.Lever):
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 
-class Lever:
-    """`pull` is called after every dual step. core: the `pdcl.PrimalDual`; moved: duals, slacks and limits now.
+class Lever(ABC):
+    """What happens after every dual step.
 
     A lever that remembers something says so by `state_dict` and `load_state_dict`: it is saved with the learner.
     """
 
+    @abstractmethod
     def pull(self, core: Any, moved: Any) -> None:
-        raise NotImplementedError
+        """Called after every dual step. core: the `pdcl.PrimalDual`; moved: duals, slacks and limits now."""
 
     def state_dict(self) -> dict[str, Any]:
         """What it remembers, as tensors and JSON values."""

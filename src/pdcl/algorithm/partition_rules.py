@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,16 +21,18 @@ class Undivided(ValueError):
     """This rule can't divide so little memory: it is divided evenly, and the reason is told."""
 
 
-class PartitionRule:
-    """n_k for every task so far, the newest last: `counts`.
+class PartitionRule(ABC):
+    """How memory is divided among tasks.
 
-    by_room: it goes by the room that limits leave each task, not by λ_k with the newest task's artificial dual last.
+    by_room: its first argument is the room that each task's limit leaves, not λ_k with the newest task's artificial
+    dual last.
     """
 
     by_room: ClassVar[bool] = False
 
+    @abstractmethod
     def counts(self, duals: list[float], capacity: int, available: list[int]) -> list[int]:
-        raise NotImplementedError
+        """n_k for every task so far, the newest last."""
 
 
 @register_rule("partition", "uniform")
@@ -106,10 +109,10 @@ class ByRoom(PartitionRule):
         if not self.soft > 0:
             raise UsageError(f"soft={self.soft} must be above 0: rooms may be 0")
 
-    def counts(self, duals: list[float], capacity: int, available: list[int]) -> list[int]:
-        wide = np.maximum(duals, 0) + self.soft
+    def counts(self, rooms: list[float], capacity: int, available: list[int]) -> list[int]:
+        wide = np.maximum(rooms, 0) + self.soft
         times = medians_of_others(wide) / wide
-        clearly = times > math.exp(self.clear / math.sqrt(max(1, len(duals) - 1)))
+        clearly = times > math.exp(self.clear / math.sqrt(max(1, len(rooms) - 1)))
         weights = np.where(clearly, np.minimum(self.most, times**self.power), 1.0)
         return affine_partition(weights, capacity, 1.0, available)
 

@@ -51,6 +51,8 @@ def register_rule(kind: str, name: str) -> Callable[[Kind], Kind]:
         base = _base(kind)
         if not issubclass(found, base):
             raise UsageError(f"{found.__name__} must extend pdcl.{base.__name__}, which has what others ask of a rule")
+        if missing := sorted(getattr(found, "__abstractmethods__", ())):
+            raise UsageError(f"{found.__name__} must have the method {missing[0]}, as pdcl.{base.__name__} says")
         _KNOWN[kind][name] = found
         return found
 

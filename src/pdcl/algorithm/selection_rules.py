@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,19 +16,20 @@ from pdcl.errors import UsageError
 FEWEST_CANDIDATES = 1000
 
 
-class SelectionRule:
-    """`weights`: one per sample; as many as the partition says are drawn without replacement, proportionally to it.
+class SelectionRule(ABC):
+    """Which samples stay: as many as the partition says, drawn without replacement.
 
-    by_dual: weights depend on duals, so candidates of the newest task are scored before the draw. balance: as many
-    samples of each class. rescore: after a single pass, score candidates again at the task's end.
+    by_dual: weights depend on duals, so candidates of the newest task are scored before the draw; without it their
+    duals count as 0. balance: as many samples of each class. rescore: score candidates again at the task's end.
     """
 
-    by_dual: ClassVar[bool] = False
+    by_dual: ClassVar[bool] = True
     balance: bool = True
     rescore: bool = True
 
+    @abstractmethod
     def weights(self, duals: Tensor) -> Tensor:
-        raise NotImplementedError
+        """One per sample; it is drawn with a probability proportional to it."""
 
     def pool(self, total: int, places: int) -> int:
         """How many of a task's samples are scored for so many places; if nothing is said, all."""
@@ -40,6 +42,7 @@ class Uniform(SelectionRule):
     """Every sample alike."""
 
     balance: bool = True
+    by_dual: ClassVar[bool] = False
 
     def weights(self, duals: Tensor) -> Tensor:
         return torch.ones(len(duals))
@@ -64,7 +67,6 @@ class ByDual(SelectionRule):
     candidates: int = 4
     rescore: bool = True
     drop: float = 0.0
-    by_dual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         between(0, 1, clip=self.clip, uniform_share=self.uniform_share, drop=self.drop)

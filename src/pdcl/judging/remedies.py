@@ -47,9 +47,7 @@ def to_learn(past_weight: float) -> str:
     return f"more epochs{lighter} teach it better"
 
 
-def remedies(
-    limit: Limit, found: Interval, held: Held | None, tried: Callable[[Limit], Interval]
-) -> tuple[str, ...]:  # fmt: skip
+def remedies(limit: Limit, found: Interval, held: Held | None, tried: Callable[[Limit], Interval]) -> tuple[str, ...]:
     """Advice for one broken row. tried: the interval that the same samples give another limit."""
     if limit.unit == "loss":
         said = [_looser_loss(found, tried) if limit.factor is None else ""]

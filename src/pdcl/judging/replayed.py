@@ -45,7 +45,8 @@ def _looks_broken(stated: Tolerance | None, task: int, seen: Seen) -> bool:
 
 @torch.no_grad()
 def look_at_replayed(past: StoredSamples, tasks: list[int], forward: Forward) -> dict[int, Tensor]:
-    """Which replayed samples of these tasks are wrong now: at most `LOOK_AT` in all, an even share of each task."""
+    """Which replayed samples of these tasks are wrong now: at most `LOOK_AT` in all, an even share of each task,
+    one at least."""
     if not tasks:
         return {}
     owner, role = past.memory["task"].cpu(), past.memory["role"].cpu()

@@ -62,9 +62,7 @@ class Seen:
         then, now = ({unit: values[places] for unit, values in each.items()} for each in (self.then, self.now))
         forgotten = None if self.forgotten is None else self.forgotten[:, places]
         groups = None if self.groups is None else self.groups[places]
-        return Seen(
-            self.tasks[places], then, now, forgotten, self.steered[places], self.inside[:, places], groups
-        )  # fmt: skip
+        return Seen(self.tasks[places], then, now, forgotten, self.steered[places], self.inside[:, places], groups)
 
     def split(self) -> Split | None:
         """Errors since the reference, by whether the class that took a sample was known when its task was learned."""
@@ -119,11 +117,8 @@ def after_task(
     if goal is not None:
         later = limits.of(last)
         about = {"perhaps_seen": last in maybe, "why_none": why_none(registry, last)}
-        about |= {
-            "past_weight": newest.past_weight,
-            "number": last,
-            "own": None if later is None else judged(later, last),
-        }
+        about |= {"past_weight": newest.past_weight, "number": last}
+        about |= {"own": None if later is None else judged(later, last)}
         questions.append(about_newest(limits.name(last), goal, stated, own[last], **about))
     return judge(questions)
 
@@ -157,9 +152,15 @@ def about_past(name: str, stated: Tolerance, task: int, seen: Seen, **about: Any
     limit = judged(stated, task)
     unit = limit.unit
     return Question(
-        name, limit, seen.now[unit].numpy(), seen.then[unit].numpy(), split=seen.split(),
-        steered=bool(seen.steered.any()), groups=seen.members, **about,
-    )  # fmt: skip
+        name,
+        limit,
+        seen.now[unit].numpy(),
+        seen.then[unit].numpy(),
+        split=seen.split(),
+        steered=bool(seen.steered.any()),
+        groups=seen.members,
+        **about,
+    )
 
 
 def about_segments(past: StoredSamples, registry: Registry, newest: int, seen: Seen, typical: float) -> list[Question]:
@@ -200,9 +201,9 @@ def goal_of_newest(
 ) -> tuple[Limit | None, bool]:
     """What the new task must reach, and whether that is stated; if not, half-way from chance to what is attainable.
 
-    Attainable is what the task has on its own training data or, where that is worse, what past tasks had when they
-    were learned: a task that wasn't learned has a large training error, which must not
-    become the bar. None where there is no error rate.
+    Attainable is what the task has on its own training data, but no more than what past tasks had when they were
+    learned: a task that wasn't learned has a large training error, which must not become the bar. None where there is
+    no error rate.
     """
     from pdcl.judging.verdicts import half_way
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,7 +16,7 @@ from pdcl.algorithm.partition_rules import FIVE_POINTS
 from pdcl.judging.table import Promises
 from pdcl.judging.witnesses import Newest, after_task
 from pdcl.limits.tolerances import ToleranceChange
-from pdcl.past.refill import Refill, Source, View, groups_of
+from pdcl.past.refill import Incoming, Refill, Source, groups_of
 from pdcl.past.stored import Forward, Reached
 
 if TYPE_CHECKING:
@@ -70,11 +71,10 @@ class ToEnd:
         self._keep_duals()
         core.tolerances.names[task:] = [self.name]
         core.past.allocate(self.data, self.forward)
-        reached = core.past.reached(self.trained, self.forward)
+        reached = core.past.reached(self.new.trained, self.forward)
         counts, note = core.past.fill(
-            task, self.data, core.aside, self._refill(reached), self.forward, self.first_id, self._shrinkage(reached),
-            core.generator,
-        )  # fmt: skip
+            self.new, self._refill(reached), self.forward, self._shrinkage(reached), core.generator
+        )
         in_error = [core.tolerances.unit(k) == "error" for k in range(task + 1)]
         on_all = reached.error if in_error[-1] else reached.loss
         changes = core.tolerances.set(core.past.references(task + 1, in_error), on_all)
@@ -90,11 +90,9 @@ class ToEnd:
         core.carried = core.last_duals if core.choices.level == "task" else []
         core.segment_duals = duals.duals.values[core.past_tasks :].tolist() if core.past.segments else []
 
-    @property
-    def trained(self) -> Source:
-        """The task's data without what is held back."""
-        aside = self.core.aside
-        return self.data if aside is None else View(self.data, aside.trained)
+    @cached_property
+    def new(self) -> Incoming:
+        return Incoming(self.core.past_tasks, self.data, self.core.aside, self.first_id)
 
     def _refill(self, reached: Reached) -> Refill:
         core = self.core
@@ -106,9 +104,14 @@ class ToEnd:
         else:
             each = core.task_duals()[core.task_of]
         return Refill(
-            core.algorithm.constraints.tasks, each, by_sample, self._shares(reached), self._score(), core.partition,
-            core.choices.selection,
-        )  # fmt: skip
+            tasks=core.algorithm.constraints.tasks,
+            duals=each,
+            by_sample=by_sample,
+            weights=self._shares(reached),
+            score=self._score(),
+            partition=core.partition,
+            selection=core.choices.selection,
+        )
 
     def _shares(self, reached: Reached) -> list[float]:
         """What the partition goes by: duals, the newest task's artificial one last; or the rooms of limits."""
@@ -135,7 +138,7 @@ class ToEnd:
         After one pass a shadow dual reflects the loss at first sight, so only the present loss counts. After several
         passes it is added to the dual.
         """
-        core, trained = self.core, self.trained
+        core, trained = self.core, self.new.trained
         shadow, lr, tolerance = core.progress.shadow, core.dual.shadow_lr, core.sample_tolerance
 
         def score(candidates: Tensor) -> Tensor:
@@ -165,7 +168,7 @@ class ToEnd:
         core, task = self.core, self.core.past_tasks
         weight = task * base_weight(core.choices.base, core.choices.base_most, task)
         replayed = core.algorithm.constraints.tasks.counts.tolist()
-        passes = core.progress.observed / max(1, len(self.trained))
+        passes = core.progress.observed / max(1, len(self.new.trained))
         newest = Newest(reached, replayed, weight, core.open_ended, passes)
         return after_task(core.past, core.tolerances, core.registry, newest, self.forward)
 

@@ -80,9 +80,21 @@ class PrimalDual:
     ) -> None:
         self.tolerances = Tolerances(tolerance)
         self.choices = Choices(
-            level, base, base_most, drift, soften, slack_samples, start, warm, normalise, guard, witness,
-            rule("estimator", estimator), rule("selection", selection), rule("lever", lever),
-        )  # fmt: skip
+            level=level,
+            base=base,
+            base_most=base_most,
+            drift=drift,
+            soften=soften,
+            slack_samples=slack_samples,
+            start=start,
+            warm=warm,
+            normalise=normalise,
+            guard=guard,
+            witness=witness,
+            estimator=rule("estimator", estimator),
+            selection=rule("selection", selection),
+            lever=rule("lever", lever),
+        )
         self.dual = rule("dual", dual or ("capped" if self.tolerances.in_error else "ascent"))
         self.partition = rule("partition", partition or usual_partition(self.tolerances))
         self.pace = Pace(dual_steps, primal_steps)
@@ -322,6 +334,6 @@ class PrimalDual:
             column[slots.to(column.device)] = values.to(column)
         in_error = [self.tolerances.unit(k) == "error" for k in range(len(self.tolerances))]
         reached = self.past.references(len(self.tolerances), in_error)[task]
-        limit, old = self.tolerances.of(task), self.tolerances.values[task]
-        new = self.tolerances.values[task] = float("nan") if limit is None else limit.of(task, reached)
+        old = self.tolerances.values[task]
+        new = self.tolerances.values[task] = self.tolerances.measured(task, reached)
         return ToleranceChange(task, old, new, self.tolerances.unit(task), "rebased", reached, None)

@@ -56,15 +56,12 @@ class Tolerances:
     @property
     def in_error(self) -> bool:
         """Whether a limit is an error rate."""
-        return any(self.unit(k) == "error" for k in range(len(self) + 1)) or self._rest_in_error()
+        return any(limit is not None and limit.unit == "error" for limit in self._stated())
 
     @property
     def in_loss(self) -> bool:
         """Whether a limit is a loss."""
         return any(limit is not None and limit.unit == "loss" for limit in self._stated())
-
-    def _rest_in_error(self) -> bool:
-        return any(limit is not None and limit.unit == "error" for limit in self._stated())
 
     @property
     def rises(self) -> bool:
@@ -123,13 +120,18 @@ class Tolerances:
             return limit.floor
         return limit.of(len(self), None)
 
+    def measured(self, task: int, reached: float) -> float:
+        """ε of a task that reached this, NaN where it has no limit."""
+        limit = self.of(task)
+        return NO_LIMIT if limit is None else limit.of(task, reached)
+
     def set(self, reached: Sequence[float], on_all: float) -> list[ToleranceChange]:
         """ε_k anew from what each task had reached, the newest last. on_all: the newest on its data at large."""
         changes, newest = [], len(reached) - 1
         for k, value in enumerate(reached):
             old = self.values[k] if k < len(self) else None
             limit = self.of(k)
-            new = NO_LIMIT if limit is None else limit.of(k, value)
+            new = self.measured(k, value)
             self.values[k : k + 1] = [new]
             if limit is None or old == new:
                 continue
@@ -155,9 +157,8 @@ class Tolerances:
         then = Tolerances(before)
         then.load_state_dict(self.state_dict())
         for k, value in enumerate(reached):
-            limit = self.of(k)
-            if limit != then.of(k):
-                self.values[k] = NO_LIMIT if limit is None else limit.of(k, value)
+            if self.of(k) != then.of(k):
+                self.values[k] = self.measured(k, value)
 
 
 def read_limits(stated: Any) -> Limits | None:

@@ -113,7 +113,7 @@ class FileRows:
 
     def release(self) -> None:
         """No snapshot is open any more."""
-        self.protected, self.unused = None, self.unused[:0]
+        self.protected = None
 
     def reserve(self, rows: int, most: int) -> None:
         self.most = most

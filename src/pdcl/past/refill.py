@@ -89,9 +89,8 @@ def chosen_positions(
     total = len(data)
     if not rule.by_dual:
         labels = balancing(rule, data.targets)
-        return select(torch.ones(total), count, generator, labels), torch.zeros(count)
-    pool = rule.pool(total, count) if hasattr(rule, "pool") else total
-    candidates = torch.randperm(total, generator=generator)[:pool]
+        return select(rule.weights(torch.zeros(total)), count, generator, labels), torch.zeros(count)
+    candidates = torch.randperm(total, generator=generator)[: rule.pool(total, count)]
     duals = score(candidates)
     chosen = select(rule.weights(duals), count, generator, balancing(rule, data.targets[candidates]))
     return candidates[chosen], duals[chosen].to(torch.get_default_dtype())
@@ -124,6 +123,33 @@ class View:
         return len(self.positions)
 
 
+@dataclass(frozen=True, eq=False)
+class Incoming:
+    """The newest task, as memory takes it in. aside: what is held back of it; first_id: the id of its first sample."""
+
+    task: int
+    data: Source
+    aside: HeldBack | None
+    first_id: int
+
+    @property
+    def trained(self) -> Source:
+        """Its data without what is held back."""
+        return self.data if self.aside is None else View(self.data, self.aside.trained)
+
+    @property
+    def held_back(self) -> tuple[Tensor, Tensor]:
+        """Positions of its guards and of its witnesses."""
+        none = torch.zeros(0, dtype=torch.long)
+        return (none, none) if self.aside is None else (self.aside.guards, self.aside.witnesses)
+
+    @property
+    def groups_held_back(self) -> Tensor:
+        """Groups that have guards or witnesses in it."""
+        groups, held = groups_of(self.data), torch.cat(self.held_back)
+        return groups[held] if groups is not None else torch.zeros(0, dtype=torch.long)
+
+
 @dataclass(frozen=True)
 class Refill:
     """What a refill goes by: the slots replayed of each past task; λ by slot, in memory's order; a weight per task for
@@ -139,32 +165,30 @@ class Refill:
 
 
 def fill(
-    past: StoredSamples, task: int, data: Source, aside: HeldBack | None, by: Refill, forward: Forward, first_id: int,
-    steady: float, generator: Generator,
-) -> tuple[list[int], str | None]:  # fmt: skip
+    past: StoredSamples, new: Incoming, by: Refill, forward: Forward, steady: float, generator: Generator
+) -> tuple[list[int], str | None]:
     """Divide memory, keep and choose samples: n_k replayed of each task, and a note where the rule gave way.
 
     steady: the factor on references (1, or less: see `ToEnd._shrinkage`).
     """
-    if aside is not None and groups_of(data) is not None and GROUP not in past.memory.columns:
-        past.memory.join_column(GROUP, alone(past.memory["id"].cpu() if len(past.memory) else torch.zeros(0).long()))
-    trained = data if aside is None else View(data, aside.trained)
-    stay = _held_back_slots(past, task, data)
-    replayed = _released(past, by.tasks, stay, _groups_held_back(data, aside))
-    new = 0 if aside is None else len(aside.guards) + len(aside.witnesses)
-    capacity = past.memory.capacity - len(stay) - new
+    memory, trained = past.memory, new.trained
+    if new.aside is not None and groups_of(new.data) is not None and GROUP not in memory.columns:
+        memory.join_column(GROUP, alone(memory["id"].cpu() if len(memory) else torch.zeros(0).long()))
+    stay = _held_back_slots(past, new)
+    replayed = _released(past, by.tasks, stay, new.groups_held_back)
+    capacity = memory.capacity - len(stay) - sum(map(len, new.held_back))
     available = [*replayed.counts.tolist(), len(trained)]
-    division = divided(by.partition, by.weights, past.memory.bound, capacity, available)
-    labels = past.memory["y"].cpu() if len(past.memory) else torch.zeros(0)
+    division = divided(by.partition, by.weights, memory.bound, capacity, available)
+    labels = memory["y"].cpu() if len(memory) else torch.zeros(0)
     kept = kept_slots(
         by.selection, replayed, division.counts[:-1], by.duals if by.by_sample else None, labels, generator
     )
     chosen, shadows = chosen_positions(by.selection, trained, division.counts[-1], by.score, generator)
-    if len(past.memory):
-        past.memory["dual"].copy_(by.duals)
-    rows = _rows(past, task, data, aside, chosen, shadows, forward, first_id, steady)
-    past.memory.replace(torch.cat([kept, stay]), **rows)
-    return _replayed(past, task + 1), division.note
+    if len(memory):
+        memory["dual"].copy_(by.duals)
+    rows = _rows(past, new, chosen, shadows, forward, steady)
+    memory.replace(torch.cat([kept, stay]), **rows)
+    return _replayed(past, new.task + 1), division.note
 
 
 def _released(past: StoredSamples, replayed: Sets, stay: Tensor, new: Tensor) -> Sets:
@@ -193,45 +217,40 @@ def _replayed(past: StoredSamples, tasks: int) -> list[int]:
     return held
 
 
-def _held_back_slots(past: StoredSamples, task: int, data: Source) -> Tensor:
+def _held_back_slots(past: StoredSamples, new: Incoming) -> Tensor:
     """Slots of past guards and witnesses that stay."""
     if not len(past.memory):
         return torch.zeros(0, dtype=torch.long)
     role, owner = past.memory["role"].cpu(), past.memory["task"].cpu()
-    each = past.wanted(data, limited=True)
+    each = past.wanted(new.data, limited=True)
     kinds = ((GUARD, each.guards), (WITNESS, each.witnesses))
-    found = [surviving(role, owner, kind, task + 1, most) for kind, most in kinds]
+    found = [surviving(role, owner, kind, new.task + 1, most) for kind, most in kinds]
     return torch.cat([torch.zeros(0, dtype=torch.long), *found])
 
 
 def _rows(
-    past: StoredSamples, task: int, data: Source, aside: HeldBack | None, chosen: Tensor, shadows: Tensor,
-    forward: Forward, first_id: int, steady: float,
-) -> dict[str, Any]:  # fmt: skip
-    empty = torch.zeros(0, dtype=torch.long)
-    guards, witnesses = (empty, empty) if aside is None else (aside.guards, aside.witnesses)
-    positions = torch.cat([chosen if aside is None else aside.trained[chosen], guards, witnesses])
+    past: StoredSamples, new: Incoming, chosen: Tensor, shadows: Tensor, forward: Forward, steady: float
+) -> dict[str, Any]:
+    data, held_back = new.data, new.held_back
+    positions = torch.cat([chosen if new.aside is None else new.aside.trained[chosen], *held_back])
     x, y = fetched(past.memory, data.fetch, positions)
     x = past.to_store(x, y, len(chosen))
     outputs = forward(x)
     y = y.to(past.place)
-    reference = past.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady
-    wrong = past.wrong(outputs, y)
-    sizes = torch.tensor([len(chosen), len(guards), len(witnesses)])
     roles = torch.tensor([REPLAY, GUARD, WITNESS], dtype=torch.uint8)
     rows = {
         "x": x,
         "y": y,
-        "task": torch.full((len(positions),), task),
-        "id": positions + first_id,
+        "task": torch.full((len(positions),), new.task),
+        "id": positions + new.first_id,
         "dual": torch.cat([shadows, torch.zeros(len(positions) - len(chosen))]),
-        "reference": reference,
-        "role": torch.repeat_interleave(roles, sizes),
-        "wrong": wrong,
+        "reference": past.goal.loss(outputs, y).to(torch.get_default_dtype()) * steady,
+        "role": torch.repeat_interleave(roles, torch.tensor([len(chosen), *map(len, held_back)])),
+        "wrong": past.wrong(outputs, y),
     }
     if GROUP in past.memory.columns:
         groups = groups_of(data)
-        rows[GROUP] = alone(positions + first_id) if groups is None else groups[positions]
+        rows[GROUP] = alone(positions + new.first_id) if groups is None else groups[positions]
     if CODES in past.memory.columns:
         rows[CODES] = past.segments.encode(data.columns if isinstance(data, Data) else {}, positions)
     if past.records:
@@ -242,10 +261,3 @@ def _rows(
 def alone(ids: Tensor) -> Tensor:
     """Groups of samples that came without one: each its own, below 0, where no given group is."""
     return -1 - ids
-
-
-def _groups_held_back(data: Source, aside: HeldBack | None) -> Tensor:
-    groups = groups_of(data)
-    if aside is None or groups is None:
-        return torch.zeros(0, dtype=torch.long)
-    return groups[torch.cat([aside.guards, aside.witnesses])]

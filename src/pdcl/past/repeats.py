@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from pdcl.errors import UsageError
 from pdcl.past.held_back import GROUP, REPLAY, Counts, HeldBack, hold_back
-from pdcl.past.refill import Source
+from pdcl.past.refill import Source, are_classes
 from pdcl.past.store import Memory
 from pdcl.streams.data import Data
 from pdcl.streams.hashes import CHUNK, sample_hashes
@@ -127,8 +126,8 @@ def _drawn(
 def _taken_whole(data: Source, found: HeldBack) -> Tensor:
     """Which samples are of a class that has guards or witnesses, and none that is trained on."""
     held = torch.cat([found.guards, found.witnesses])
-    y: Any = data.targets
-    if not len(held) or not isinstance(y, Tensor) or y.dim() != 1 or y.is_floating_point():
+    y = data.targets
+    if not len(held) or not are_classes(y):
         return torch.zeros(len(data), dtype=torch.bool)
     return torch.isin(y, y[held]) & ~torch.isin(y, y[found.trained])
 

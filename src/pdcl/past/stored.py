@@ -15,7 +15,7 @@ from pdcl.algorithm.drift import drift_of, sharpness
 from pdcl.objective import Objective, no_error_rate
 from pdcl.past.held_back import GUARD, REPLAY, Counts, HeldBack, allowed
 from pdcl.past.layout import Layout, lay_out
-from pdcl.past.refill import Source, fill
+from pdcl.past.refill import Source, are_classes, fill
 from pdcl.past.repeats import hold_back_once
 from pdcl.past.segments import CODES, Segments
 from pdcl.past.store import Memory
@@ -177,10 +177,9 @@ class StoredSamples:
 
     def _classes(self, data: Source) -> int:
         """How many there are in memory and in these data; 0 where targets are something else."""
-        targets: Any = data.targets
-        if not isinstance(targets, Tensor) or targets.dim() != 1 or targets.is_floating_point():
+        if not are_classes(data.targets):
             return 0
-        own = targets.unique()
+        own = data.targets.unique()
         return len(own if not len(self.memory) else torch.cat([own.cpu(), self.memory["y"].cpu().unique()]).unique())
 
     def reached(self, data: Source, forward: Forward) -> Reached:
@@ -222,6 +221,6 @@ class StoredSamples:
         if not self.memory.columns or "role" in self.memory.columns:
             return
         self.memory.join_column("role", torch.zeros(size, dtype=torch.uint8))
-        mask = torch.tensor(in_error, dtype=torch.bool)[self.memory["task"].cpu()] if size else torch.zeros(0).bool()
+        mask = torch.tensor(in_error, dtype=torch.bool)[self.memory["task"].cpu()]
         reference = self.memory["reference"].float()
         self.memory.join_column("wrong", torch.where(mask.to(reference.device), reference, torch.nan))

@@ -1,7 +1,7 @@
 """Rules of one's own: registered by name or handed over as objects, each decides what it is there for."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import torch
@@ -55,7 +55,6 @@ def test_a_selection_rule_of_ones_own_chooses_samples(own, constant):
     @dataclass(frozen=True)
     class Easy(SelectionRule):
         balance: bool = False
-        by_dual: ClassVar[bool] = True
 
         def weights(self, duals):
             return (duals < 1.5).double()
@@ -113,6 +112,7 @@ def test_a_lever_of_ones_own_acts_after_each_dual_step_and_at_once(own, constant
     assert pulled == [(near([0.3]), [3.0], [0.5], near(0.45)), (near([0.6]), [3.0], [0.5], near(0.9))]
     assert found.core.algorithm.norm == pytest.approx(0.25 + 0.6)
     assert found.core.draw(1).weights.tolist() == pytest.approx([0.25 + 0.6])
+    assert found.core.state_dict()["lever"]["own"] == {}, "it remembers nothing"
 
 
 def test_a_run_is_described_with_its_lever_and_without_one_names_none(own):
@@ -120,6 +120,9 @@ def test_a_run_is_described_with_its_lever_and_without_one_names_none(own):
     @dataclass(frozen=True)
     class Fade(pdcl.Lever):
         factor: float = 0.9
+
+        def pull(self, core, moved):
+            pass
 
     assert pdcl.PDCL.settled({"lever": "fade:factor=0.5"})["lever"] == "fade:factor=0.5"
     assert "lever" not in pdcl.PDCL.settled({})
@@ -134,6 +137,9 @@ def test_a_setting_is_read_as_the_type_of_its_default(own):
         number: int = 1
         real: float = 1.0
         switch: bool = True
+
+        def step(self, state, look):
+            return state, state
 
     found = rule("dual", "typed:free=1,text=2,number=3,real=4,switch=0")
     assert found == Typed("1", "2", 3, 4.0, False)
