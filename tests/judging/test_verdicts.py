@@ -134,6 +134,38 @@ def test_an_interval_of_a_change_misses_with_at_most_its_level_by_enumeration(li
     assert max(missed) <= 0.05
 
 
+@pytest.mark.parametrize("truth", [0.0999, 0.1, 0.1001])
+def test_rows_that_overlap_are_wrong_together_with_at_most_the_level_by_enumeration(truth):
+    """Two tasks and a segment of both, all outcomes of 40 samples each: some verdict or interval is wrong."""
+    n, ten, chance = 40, Limit("10%", value=0.1), binom.pmf(np.arange(41), 40, truth)
+
+    def wrong(rows):
+        false = "kept" if truth > 0.1 else "BROKEN"
+        return any(row.verdict == false or not row.low <= truth <= row.high for row in rows)
+
+    single = functools.cache(lambda k, size, level: judge_task("a", ten, None, first(k, size), level=level))
+    total = dict.fromkeys((0.05 / 3, 0.05), 0.0)
+    for i, j in itertools.product(range(n + 1), repeat=2):
+        for level in total:
+            rows = [single(i, n, level), single(j, n, level), single(i + j, 2 * n, level)]
+            total[level] += chance[i] * chance[j] * wrong(rows)
+    together = judge([Question("a", ten, first(k, size)) for k, size in ((9, n), (3, n), (12, 2 * n))])
+    assert list(together) == [single(9, n, 0.05 / 3), single(3, n, 0.05 / 3), single(12, 2 * n, 0.05 / 3)]
+    # Each at 95 % by itself, they are not.
+    assert total[0.05 / 3] <= 0.05 < total[0.05]
+
+
+def test_a_new_task_is_said_to_be_over_its_own_limit_with_the_level_of_its_row():
+    """By enumeration: in one of ten rows, at most a tenth of 5 % may say so of an error that is exactly the limit."""
+    said = {}
+    for level in (0.05, 0.005):
+        rows = [judge_task("n", half_way(0.9, 0.1), None, first(k, 60), level, kind="new", own=FIVE) for k in range(61)]
+        over = ["over its own limit of 5% from the start" in row.advice for row in rows]
+        said[level] = binom.pmf(np.arange(61), 60, 0.05) @ np.array(over)
+    assert 0.005 < said[0.05] <= 0.05
+    assert 0 < said[0.005] <= 0.005
+
+
 def test_a_verdict_needs_only_the_bound_that_it_hangs_on():
     """With half of the level on each side this row would be undecided."""
     wrong = next(k for k in range(200) if rate_upper(k, 200, 0.025) > 0.1 >= rate_upper(k, 200, 0.045))

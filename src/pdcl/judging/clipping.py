@@ -13,6 +13,7 @@ samples would never show a limit to be kept: hence it widens with n, slowly enou
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from pdcl.limits.limit import Limit
 
@@ -21,6 +22,29 @@ LEAST = math.log(100)
 TIMES = 10
 # Sums of squares of clipped losses must stay finite, for limits that are large to mean none.
 MOST = 1e150
+
+
+class Span(NamedTuple):
+    """Outcomes count from 0 to `top`. widens: with more samples than so many, `top` is larger, as is their root."""
+
+    top: float = 1.0
+    widens: float = math.inf
+
+    def at(self, samples: int) -> float:
+        """`top` for so many samples."""
+        return self.top * max(1.0, math.sqrt(samples / self.widens))
+
+
+def span_of(limit: Limit, samples: int, typical: float = 0.0) -> Span:
+    """The span that ends at the clip, where nobody stated one.
+
+    >>> one = span_of(Limit("1.0", "loss", value=1.0), 50)
+    >>> one.top, one.at(400)
+    (10.0, 20.0)
+    """
+    clip, allowed = clip_of(limit, samples, typical), _allowed(limit, typical)
+    times = max(clip / allowed, TIMES) if allowed else math.inf
+    return Span(clip, times * times)
 
 
 def clip_of(limit: Limit, samples: int, typical: float = 0.0) -> float:
@@ -32,5 +56,8 @@ def clip_of(limit: Limit, samples: int, typical: float = 0.0) -> float:
     >>> clip_of(six, 50), clip_of(six, 400), clip_of(Limit("1.5x", "loss", factor=1.5), 50, typical=4.0)
     (60.0, 120.0, 60.0)
     """
-    allowed = max(limit.value or 0.0, (limit.factor or 0.0) * typical)
-    return min(max(LEAST, allowed * max(TIMES, math.sqrt(samples))), MOST)
+    return min(max(LEAST, _allowed(limit, typical) * max(TIMES, math.sqrt(samples))), MOST)
+
+
+def _allowed(limit: Limit, typical: float) -> float:
+    return max(limit.value or 0.0, (limit.factor or 0.0) * typical)

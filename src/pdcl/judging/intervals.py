@@ -34,7 +34,7 @@ import numpy.typing as npt
 from pdcl.errors import UsageError
 from pdcl.judging import paired, sample_sizes
 from pdcl.judging.bounds import Floats, mean_lower, mean_upper, rate_lower, rate_upper
-from pdcl.judging.clipping import clip_of
+from pdcl.judging.clipping import Span, span_of
 from pdcl.limits.limit import Limit
 
 Numbers = npt.NDArray[np.int64]
@@ -93,23 +93,25 @@ def interval(
         raise UsageError(f"limit {limit.written} needs what the same samples gave at the reference: give then")
     numbers = None if groups is None else _numbers(limit, groups, after)
     if limit.unit == "error":
-        return _bounded(limit, before, after, level, 1.0, numbers)
-    if clip is None or clip <= (limit.value or 0.0):
-        clip = clip_of(limit, len(after) if numbers is None else int(numbers.max()) + 1, typical)
-    return _of_losses(limit, before, after, level, clip, numbers)
+        return _bounded(limit, before, after, level, Span(), numbers)
+    if clip is not None and clip > (limit.value or 0.0):
+        return _of_losses(limit, before, after, level, Span(clip), numbers)
+    span = span_of(limit, len(after) if numbers is None else int(numbers.max()) + 1, typical)
+    return _of_losses(limit, before, after, level, span, numbers)
 
 
 def _of_losses(
-    limit: Limit, before: Floats | None, after: Floats, level: float, clip: float, numbers: Numbers | None
+    limit: Limit, before: Floats | None, after: Floats, level: float, span: Span, numbers: Numbers | None
 ) -> Interval:
     """Bounds of the clipped losses; then, now and limit of the losses as they are. What is no number counts as `clip`.
 
     Where losses of `then` are clipped, 1.1x of them is more than bounds say: what lies beyond is added as measured.
     """
+    clip = span.top
     after = np.where(np.isfinite(after), after, clip)
     before = None if before is None else np.where(np.isfinite(before), before, clip)
     cut, then_is_whole = (None, True) if before is None else (np.minimum(before, clip), bool((before <= clip).all()))
-    found = _bounded(limit, cut, np.minimum(after, clip), level, clip, numbers)
+    found = _bounded(limit, cut, np.minimum(after, clip), level, span, numbers)
     then, now = None if before is None else _mean(before, numbers), _mean(after, numbers)
     allowed, beyond = limit.of(then), int((after >= clip).sum())
     assert allowed is not None
@@ -123,25 +125,25 @@ def _of_losses(
 
 
 def _bounded(
-    limit: Limit, before: Floats | None, after: Floats, level: float, top: float, numbers: Numbers | None
+    limit: Limit, before: Floats | None, after: Floats, level: float, span: Span, numbers: Numbers | None
 ) -> Interval:
-    """The interval from outcomes in [0, top]."""
+    """The interval from outcomes in [0, span.top]."""
     if numbers is None:
         counts = _right_or_wrong(after) and (before is None or _right_or_wrong(before))
-        return _independent(limit, before, after, level, top, counts)
+        return _independent(limit, before, after, level, span, counts)
     before, after = None if before is None else _means(before, numbers), _means(after, numbers)
-    return _independent(limit, before, after, level, top, counts=False)._replace(groups=len(after))
+    return _independent(limit, before, after, level, span, counts=False)._replace(groups=len(after))
 
 
 def _independent(
-    limit: Limit, before: Floats | None, after: Floats, level: float, top: float, counts: bool
+    limit: Limit, before: Floats | None, after: Floats, level: float, span: Span, counts: bool
 ) -> Interval:
     """The interval from independent outcomes. counts: they are right or wrong, and no means."""
     if not limit.compares:
-        return _absolute(limit, before, after, level, top, counts)
+        return _absolute(limit, before, after, level, span, counts)
     assert before is not None
     if limit.rise is None:
-        return _ratio(limit, before, after, level, top)
+        return _ratio(limit, before, after, level, span)
     return (_rise if counts else _mean_rise)(limit.rise, before, after, level)
 
 
@@ -190,7 +192,7 @@ def _directed(bounds: Callable[[float], tuple[float, float]], limit: float, leve
     return Directed(low, high, kept, broken)
 
 
-def _absolute(limit: Limit, before: Floats | None, after: Floats, level: float, top: float, counts: bool) -> Interval:
+def _absolute(limit: Limit, before: Floats | None, after: Floats, level: float, span: Span, counts: bool) -> Interval:
     assert limit.value is not None
     value, then, now = limit.value, None if before is None else float(before.mean()), float(after.mean())
     if limit.unit == "error" and counts:
@@ -202,9 +204,8 @@ def _absolute(limit: Limit, before: Floats | None, after: Floats, level: float, 
         found = _directed(bounds, value, level)
         wants = sample_sizes.samples_needed_for_rate(value, now, level=TOWARD * level)
     else:
-        found = _directed(lambda side: _mean_bounds(after, top, side), value, level)
-        gap, spread = (now - value) / top, float(after.std()) / top
-        wants = sample_sizes.samples_needed_for_mean(gap, spread, level=TOWARD * level)
+        found = _directed(lambda side: _mean_bounds(after, span.top, side), value, level)
+        wants = _wants(after, value, span, TOWARD * level)
     return Interval(value, then, now, *found, wants)
 
 
@@ -225,9 +226,7 @@ def _mean_rise(rise: float, before: Floats, after: Floats, level: float) -> Inte
     """then + betting bounds of the mean change, which lies in [−1, 1]."""
     change, then, now = after - before, float(before.mean()), float(after.mean())
     found = _directed(lambda side: _mean_bounds(1 + change, 2.0, side, -1.0), rise, level)
-    gap, spread = (now - then - rise) / 2, float(change.std()) / 2
-    wants = sample_sizes.samples_needed_for_mean(gap, spread, level=TOWARD * level)
-    return _changed(rise, then, now, found, wants)
+    return _changed(rise, then, now, found, _wants(1 + change, 1 + rise, Span(2.0), TOWARD * level))
 
 
 def _changed(rise: float, then: float, now: float, found: Directed, wants: int | None) -> Interval:
@@ -235,8 +234,9 @@ def _changed(rise: float, then: float, now: float, found: Directed, wants: int |
     return Interval(min(1.0, then + rise), then, now, bottom, top, found.kept, found.broken, wants)
 
 
-def _ratio(limit: Limit, before: Floats, after: Floats, level: float, top: float) -> Interval:
+def _ratio(limit: Limit, before: Floats, after: Floats, level: float, span: Span) -> Interval:
     assert limit.factor is not None
+    top = span.top
     factor, floor, then, now = limit.factor, limit.value or 0.0, float(before.mean()), float(after.mean())
     excess, width = after - factor * before, (1 + factor) * top
     shift = factor * top
@@ -245,12 +245,17 @@ def _ratio(limit: Limit, before: Floats, after: Floats, level: float, top: float
     by_factor = factor * then >= floor
     low, high = [max(0.0, factor * then + bound) for bound in over[:2]] if by_factor else own[:2]
     kept = over.kept if by_factor else own.kept
-    gap, spread = (float(excess.mean()), excess.std()) if by_factor else (now - floor, after.std())
-    scale = width if by_factor else top
-    wants = sample_sizes.samples_needed_for_mean(gap / scale, float(spread) / scale, level=TOWARD * level / 2)
+    judged = (excess + shift, shift, Span(width, span.widens)) if by_factor else (after, floor, span)
+    wants = _wants(*judged, TOWARD * level / 2)
     allowed = limit.of(then)
     assert allowed is not None
     return Interval(allowed, then, now, low, min(high, top), kept, over.broken and own.broken, wants)
+
+
+def _wants(values: Floats, limit: float, span: Span, level: float) -> int | None:
+    """How many like these decide whether their mean is within the limit."""
+    mean, deviation = float(values.mean()) / span.top, float(values.std()) / span.top
+    return sample_sizes.samples_needed_for_mean(limit / span.top, mean, deviation, level=level, widens=span.widens)
 
 
 def _mean_bounds(values: Floats, scale: float, side: float, shift: float = 0.0) -> tuple[float, float]:

@@ -6,9 +6,11 @@ the truth with probability `power`:
     paired        n = (z_level √v_Δ + z_power √v)² / g²     v = q − d²: variance of a sample's change, where q is the
                   share of changed predictions and d the change of the error; v_Δ: the same under d = Δ, the limit
     error rate    the same with v = r(1 − r), v_Δ = Δ(1 − Δ)
-    mean          n = (√(2 ln(1/level)) + z_power)² σ²/g² + 1.3 ln(1/level)/g   by betting: it pays for not counting
+    mean          n = (√(2 ln(1/level)) + z_power)² σ²/g² + 1.3 r ln(1/level)/g   by betting: it pays for not counting
+                  r: from the limit to the end of the range beyond it, since a stake can't lose more than all; at
+                  least .28. With losses 1/g grows as √n: more of them count up to a larger maximum (`clipping`)
 
-and at least what is needed where nothing at all goes wrong: ln(1/level)/g.
+and, for the first two, at least what is needed where nothing at all goes wrong: ln(1/level)/g.
 For two points at level .05 and power .5 this gives 381 (5 % changed) to 1,361 (20 %); with v instead of v_Δ, 339 to
 1,353. Power .8 needs 837 to 3,104.
 """
@@ -22,6 +24,8 @@ from scipy.special import ndtri
 
 from pdcl.judging.paired import likeliest
 
+# The least r of a mean.
+CLOSE = 0.28
 # More would not be collected: the truth is too near the limit for samples to tell.
 MOST = 10**6
 
@@ -51,11 +55,21 @@ def samples_needed_for_rate(limit: float, rate: float, power: float = 0.8, level
     return _number(_spread(limit * (1 - limit), rate * (1 - rate), power, level), abs(rate - limit), level)
 
 
-def samples_needed_for_mean(gap: float, deviation: float, power: float = 0.8, level: float = 0.05) -> int | None:
-    """Samples that decide a limit on a mean by betting, both in units of the range of a value."""
-    gap = min(abs(gap), 1.0)
-    needed = (math.sqrt(2 * math.log(1 / level)) + _z(1 - power)) ** 2 * deviation**2
-    return _number(needed + 1.3 * math.log(1 / level) * gap, gap, level)
+def samples_needed_for_mean(
+    limit: float, mean: float, deviation: float, power: float = 0.8, level: float = 0.05, widens: float = math.inf
+) -> int | None:
+    """Samples that decide a limit on a mean by betting, where values lie in [0, 1].
+
+    widens: with more samples than so many the range is wider, as is their root: n = a + b √(n / widens).
+    """
+    gap, doubt = min(abs(mean - limit), 1.0), math.log(1 / level)
+    if gap * MOST < doubt:
+        return None
+    room = max(1 - limit if mean < limit else limit, CLOSE)
+    a, b = ((math.sqrt(2 * doubt) + _z(1 - power)) * deviation / gap) ** 2, 1.3 * room * doubt / gap
+    half = b / math.sqrt(widens) / 2
+    n = a + b if a + b <= widens else (half + math.sqrt(half**2 + a)) ** 2
+    return math.ceil(n) if n <= MOST else None
 
 
 def _spread(at_limit: float, variance: float, power: float, level: float) -> float:

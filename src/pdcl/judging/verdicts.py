@@ -2,8 +2,8 @@
 
 Of m rows that have samples each gets an interval at 1 − level/m (Bonferroni; `intervals`), so all of them hold at once
 with probability 1 − level, however rows overlap. A row is kept where its whole interval is within the limit and BROKEN
-where all of it is beyond. Holm's procedure would hardly decide more: a row can err on one side or the other whatever is
-true, so all m of them can always err.
+where all of it is beyond. Holm's procedure has nothing to gain here: it spends the level of claims that can't be wrong
+any more, but one of a row's two verdicts is wrong whatever is true, so all m rows can always err.
 
 >>> wrong = lambda k, n: [1] * k + [0] * (n - k)
 >>> row = judge_task("legacy", Limit("+2pt", rise=0.02), then=wrong(4, 200), now=wrong(60, 200))
@@ -49,8 +49,8 @@ class Question:
     memory, for advice where its limit is broken. groups: who each sample belongs to (a patient, a speaker), [n]:
     samples of one are alike, so groups are counted and each counts the same. perhaps_seen: the network may have been
     trained on them. past_weight: of all past tasks together while a new one was learned, in weights of the new one, for
-    advice where it was not learned. why_none: why it can't have samples to judge by, where it can't. The other fields
-    stand in the row as they are.
+    advice where it was not learned. own: the limit that a new task will have as a past one. why_none: why it can't have
+    samples to judge by, where it can't. The other fields stand in the row as they are.
     """
 
     task: str
@@ -69,6 +69,7 @@ class Question:
     groups: npt.ArrayLike | None = None
     perhaps_seen: bool = False
     past_weight: float = 0.0
+    own: Limit | None = None
     why_none: str = ""
     number: int | None = None
 
@@ -144,7 +145,14 @@ def _advice(question: Question, found: Interval | None, verdict: str, level: flo
         return remedies(
             question.limit, found, question.held, lambda limit: _measured(replace(question, limit=limit), level)
         )  # fmt: skip
-    return (to_learn(question.past_weight),) if verdict == NOT_LEARNED else ()
+    over = () if found is None or question.own is None else _over_already(found, question.own, question.limit.unit)
+    return (*over, to_learn(question.past_weight)) if verdict == NOT_LEARNED else over
+
+
+def _over_already(found: Interval, own: Limit, unit: str) -> tuple[str, ...]:
+    """Whether a new task is above its own limit when it is learned, by the interval that the row has anyway."""
+    over = own.unit == unit and own.value is not None and not own.compares and found.low > own.value
+    return (f"over its own limit of {own.written} from the start",) if over else ()
 
 
 def _wants(found: Interval, question: Question) -> int | None:

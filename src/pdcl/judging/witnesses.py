@@ -115,9 +115,10 @@ def after_task(
     before = past.references(last + 1, [True] * (last + 1))[:last]
     goal, stated = goal_of_newest(limits, newest.reached, before, len(registry.first_seen))
     if goal is not None:
+        later = limits.of(last)
         about = {"perhaps_seen": last in maybe, "why_none": why_none(registry, last)}
         about |= {"past_weight": newest.past_weight, "number": last}
-        about |= {"advice": over_already(limits.of(last), last, own[last])}
+        about |= {"own": None if later is None else judged(later, last)}
         questions.append(about_newest(limits.name(last), goal, stated, own[last], **about))
     return judge(questions)
 
@@ -184,17 +185,6 @@ def about_newest(name: str, limit: Limit, stated: bool, seen: Seen, **about: Any
 
     now, steered = seen.now[limit.unit].numpy(), bool(seen.steered.any())
     return Question(name, limit, now, kind=NEW, stated=stated, steered=steered, groups=seen.members, **about)
-
-
-def over_already(stated: Tolerance | None, task: int, seen: Seen) -> tuple[str, ...]:
-    """Whether a new task is above the limit that it will have as a past one: said when it is learned."""
-    from pdcl.judging.intervals import interval
-
-    limit = None if stated is None else judged(stated, task)
-    if limit is None or limit.compares or not len(seen.now[limit.unit]):
-        return ()
-    found = interval(limit, None, seen.now[limit.unit].numpy(), 0.05, groups=seen.members)
-    return (f"over its own limit of {limit.written} from the start",) if found.broken else ()
 
 
 def why_none(registry: Registry, task: int) -> str:

@@ -1,6 +1,6 @@
 """How much worse than another state, from the same samples judged by both: the estimates behind `--max-drop`.
 
-Independent samples are counted: newly wrong and newly right ones give exact bounds of the change (`promises.paired`),
+Independent samples are counted: newly wrong and newly right ones give exact bounds of the change (`judging.paired`),
 valid for every limit. McNemar's test would be valid for a limit of 0 alone.
 Groups of samples (patients) count once each, by the mean change d in [−1, 1] over their samples: betting on (1 + d)/2.
 """

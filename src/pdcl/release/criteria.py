@@ -37,7 +37,7 @@ OPTIONS = {
 class Criterion:
     """What may be at most `limit`; `special` has the limits of groups that have their own.
 
-    clip: where losses are cut; None: as far from the limit as the number of samples allows (`promises.clipping`).
+    clip: where losses are cut; None: as far from the limit as the number of samples allows (`judging.clipping`).
     """
 
     kind: str

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pdcl.judging import bounds
 from pdcl.judging.bounds import Floats
+from pdcl.judging.clipping import Span
 
 # A search for a sample size ends here: more would not be collected.
 Column = npt.NDArray[Any]
@@ -73,7 +74,7 @@ class Mean:
     or with 2 and −1 changes in [−1, 1].
 
     beyond: how many losses reach the clip, which is `scale`. Where some do, nothing bounds the mean of the losses from
-    above; "above the limit" still follows from the clipped ones. raw: their mean as they are.
+    above; "above the limit" still follows from the clipped ones. raw: their mean as they are. widens: as of a `Span`.
     """
 
     values: Floats
@@ -83,6 +84,7 @@ class Mean:
     beyond: int = 0
     raw: float | None = None
     shift: float = 0.0
+    widens: float = math.inf
 
     @property
     def mean(self) -> float:
@@ -114,8 +116,9 @@ class Mean:
         return float(bounds.mean_below(self.shuffled, (limit - self.shift) / self.scale, level))
 
     def grown(self, units: int) -> Mean:
-        """The same values, repeated up to this many."""
-        return replace(self, values=np.resize(self.values, units))
+        """The same values, repeated up to this many; the clip is that of so many."""
+        wide = Span(self.scale, self.widens).at(units)
+        return replace(self, values=np.resize(self.values * (self.scale / wide), units), scale=wide)
 
 
 def decides(estimate: Estimate, limit: float, level: float, failing: float | None = None) -> bool:
@@ -157,16 +160,18 @@ def wanted(limit: float, level: float) -> int:
     return math.ceil(math.log(level) / math.log1p(-limit)) if 0 < limit < 1 else 0
 
 
-def estimate_of(values: Floats, clusters: Column | None, clip: float | None = None) -> Estimate:
+def estimate_of(values: Floats, clusters: Column | None, span: Span | None = None) -> Estimate:
     """0–1 outcomes of independent samples are counted; anything else is a mean of values in [0, 1].
 
-    With clusters (patients, speakers), each counts once, by the mean over its samples. clip: losses count up to here;
-    those that reach it are counted, since no number of samples bounds them. What is no number counts as the clip.
+    With clusters (patients, speakers), each counts once, by the mean over its samples. span: losses count up to its
+    end; those that reach it are counted, since no number of samples bounds them. What is no number counts as its end.
     """
-    if clip is not None:
+    if span is not None:
+        clip = span.top
         values = np.where(np.isfinite(values), values, clip)
         unit, beyond = each_once(np.minimum(values, clip) / clip, clusters), int((values >= clip).sum())
-        return Mean(unit, clip, beyond=beyond, raw=float(each_once(values, clusters).mean()) if beyond else None)
+        raw = float(each_once(values, clusters).mean()) if beyond else None
+        return Mean(unit, clip, beyond=beyond, raw=raw, widens=span.widens)
     unit = each_once(values, clusters)
     if np.isin(unit, (0.0, 1.0)).all() and (clusters is None or len(unit) == len(values)):
         return Rate(int(unit.sum()), len(unit))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pdcl.errors import UsageError
 from pdcl.judging.bounds import Floats
-from pdcl.judging.clipping import clip_of
+from pdcl.judging.clipping import Span, span_of
 from pdcl.lifelong.audited import errors_on, scored, targets_for
 from pdcl.lifelong.learner import Learner
 from pdcl.limits.limit import Limit
@@ -122,18 +122,18 @@ def _estimate(
 ) -> Estimate:
     values, who = _values(found, criterion, group, labels)[mask], None if clusters is None else clusters[mask]
     if criterion.kind not in PAIRED:
-        return estimate_of(values, who, _clip(criterion, group, len(values) if who is None else len(np.unique(who))))
+        return estimate_of(values, who, _span(criterion, group, len(values) if who is None else len(np.unique(who))))
     before = found.old if criterion.kind == "drop" else found.then
     assert before is not None
     return change_of(values, before[mask], who)
 
 
-def _clip(criterion: Criterion, group: str, units: int) -> float | None:
+def _span(criterion: Criterion, group: str, units: int) -> Span | None:
     """Where losses are cut: as asked, else as the table of promises does."""
-    if criterion.kind != "loss" or criterion.clip is not None:
-        return criterion.clip
+    if criterion.kind != "loss":
+        return None
     limit = criterion.of(group)
-    return clip_of(Limit(f"{limit:g}", "loss", value=limit), units)
+    return Span(criterion.clip) if criterion.clip else span_of(Limit(f"{limit:g}", "loss", value=limit), units)
 
 
 def _values(found: Outcomes, criterion: Criterion, group: str, labels: Sequence[Any]) -> Floats:
