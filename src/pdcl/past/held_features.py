@@ -28,7 +28,7 @@ class HeldFeatures(StoredSamples):
 
     def __init__(self, goal: Objective, segments: Segments, guard: int | None, witness: int | None) -> None:
         place = torch.device("cpu")
-        super().__init__(Memory(UNBOUNDED, place), goal, place, False, guard, witness, segments)
+        super().__init__(Memory(UNBOUNDED, place), goal, place, guard=guard, witness=witness, segments=segments)
 
     @property
     def nbytes(self) -> int:
