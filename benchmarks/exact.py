@@ -1,6 +1,6 @@
 """`exact`: features beside the bare product of their shape, MNIST beside `er`, a month of rows, a million rows.
 
-    python benchmarks/exact.py [ROUNDS]
+    python benchmarks/exact.py [ROUNDS [FILE]]        FILE: what was found, as JSON, for docs/results/exact.py
 
 (a) patches of 28 × 28 images / one matrix product of that shape                    at most 5
 (b) MNIST (60,000 images, random:2000), CPU time of learning / that of `er`         at most 3; needs $PDCL_DATA
@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import resource
@@ -18,6 +19,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -103,6 +105,9 @@ def main() -> int:
         most = BOUNDS.get(name, math.inf)
         print(f"{name:22} {'no data' if value is None else f'{value:.2f}'}   at most {most:g}")
         over += [name] if value is not None and value > most else []
+    if len(sys.argv) > 2:
+        rounded = {name: value and round(value, 2) for name, value in found.items()}
+        Path(sys.argv[2]).write_text(json.dumps(rounded) + "\n")
     return 1 if over else 0
 
 

@@ -62,6 +62,18 @@ def test_where_nothing_can_be_left_out_the_largest_rho_is_chosen() -> None:
     assert chosen_rho(loss, 12, [1e-5, 1e-4]) == 1e-4
 
 
+@pytest.mark.parametrize("less", [0.999999, 1.5])
+def test_a_direction_that_rounding_made_negative_chooses_nothing(less: float) -> None:
+    """Twelve samples of 40 features in float32: where no sample lies, G may be a little below zero. With the least ρ
+    beside it degrees of freedom are any number, and the loss is negative."""
+    loss, x, _ = squared_loss(12, 0)
+    nowhere = torch.linalg.svd(torch.cat([x, torch.eye(41, dtype=DOUBLE)[-1:]])).Vh[-1]
+    below = loss.A - less * RHOS[0] * float(loss.A.diagonal()[:-1].mean()) * torch.outer(nowhere, nowhere)
+    rounded = Quadratic(below, loss.B + 1e-6 * nowhere[:, None], loss.q)
+    assert chosen_rho(rounded, 12) == chosen_rho(loss, 12) >= 1.0
+    assert chosen_rho(rounded, 12, [RHOS[0], 1.0]) == 1.0
+
+
 def test_small_tables_are_learned_about_as_well_as_by_ridge_with_cross_validation() -> None:
     """200 random features for some 300 samples, in two tasks: the rule must not fit noise."""
     from sklearn.datasets import load_diabetes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -65,16 +66,24 @@ def chosen_rho(total: Quadratic, samples: int, rhos: Sequence[float] = RHOS) -> 
     """ρ with the least generalised cross-validation (Craven, Wahba 1979), L(W(ρ)) / (1 − 1.1 df(ρ) / n)².
 
     That is nearly the loss of leaving one sample out, and it takes sums alone. Where df is too near n for it to say
-    anything, more penalty is better.
+    anything, more penalty is better. Looked for from the middle, as long as a neighbour has less: sums of fewer
+    samples than features are indefinite by rounding, and give any number where ρ is far too small for them.
     """
 
-    def left_out(rho: float) -> tuple[bool, float]:
-        penalty = ridge(rho, total.A)
+    @functools.cache
+    def left_out(place: int) -> tuple[bool, float]:
+        penalty = ridge(rhos[place], total.A)
         factor = Factor(total.A, penalty)
         free = 1 - INFLATION * degrees(factor, penalty) / max(1, samples)
-        return (False, max(0.0, total.value(factor.solve(total.B))) / free**2) if free > 0 else (True, -rho)
+        if not 0 < free <= 1:
+            return True, -rhos[place]
+        return False, max(0.0, total.value(factor.solve(total.B))) / free**2
 
-    return min(rhos, key=left_out)
+    best, place = len(rhos) // 2, -1
+    while best != place:
+        place = best
+        best = min((each for each in (place, place - 1, place + 1) if 0 <= each < len(rhos)), key=left_out)
+    return rhos[place]
 
 
 HEADS: dict[str, Head] = {"ridge": ridge_head, "lda": lda_head}
