@@ -12,9 +12,8 @@ from pdcl.algorithm.closed_form import Factor, Quadratic, ridge
 
 Head = Callable[[Quadratic, float, Tensor], Tensor]
 RHOS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-# What a degree of freedom counts in the choice of ρ: at 1 the least ρ would win where there are as many of them
-# as samples.
-INFLATION = 1.1
+# Cross-validation says nothing where more than this share of the samples' freedom is fitted.
+CROWDED = 0.8
 COLDEST, HOTTEST = 1e-3, 1e4
 HALVINGS = 24
 PROBES = 64
@@ -62,19 +61,22 @@ def degrees(factor: Factor, penalty: Tensor) -> float:
 
 
 def chosen_rho(total: Quadratic, samples: int, rhos: Sequence[float] = RHOS) -> float:
-    """ρ with the least generalised cross-validation (Craven, Wahba 1979), L(W(ρ)) / (1 − 1.1 df(ρ) / n)².
+    """ρ with the least generalised cross-validation (Craven, Wahba 1979), L(W(ρ)) / (1 − df(ρ) / n)².
 
-    That is nearly the loss of leaving one sample out, and it takes sums alone. Where df is too near n for it to say
-    anything, more penalty is better.
+    That is nearly the loss of leaving one sample out, and it takes sums alone. df rises as ρ falls: where it comes near
+    n the quotient is nearly 0 / 0, and rounding decides; no smaller ρ is looked at.
     """
-
-    def left_out(rho: float) -> tuple[bool, float]:
+    found, least = max(rhos), math.inf
+    for rho in sorted(rhos, reverse=True):
         penalty = ridge(rho, total.A)
         factor = Factor(total.A, penalty)
-        free = 1 - INFLATION * degrees(factor, penalty) / max(1, samples)
-        return (False, max(0.0, total.value(factor.solve(total.B))) / free**2) if free > 0 else (True, -rho)
-
-    return min(rhos, key=left_out)
+        fitted = degrees(factor, penalty) / max(1, samples)
+        loss = total.value(factor.solve(total.B))
+        if fitted > CROWDED or loss <= 0:
+            break
+        if loss / (1 - fitted) ** 2 < least:
+            found, least = rho, loss / (1 - fitted) ** 2
+    return found
 
 
 HEADS: dict[str, Head] = {"ridge": ridge_head, "lda": lda_head}
