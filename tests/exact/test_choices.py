@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.algorithm.closed_form import Factor, Quadratic
+from pdcl.algorithm.closed_form import Factor, Quadratic, ridge
 from pdcl.algorithm.heads import RHOS, chosen_rho, degrees, lda_head, temperature
 
 Drawn = Callable[..., tuple[Any, Any]]
@@ -50,7 +50,7 @@ def test_the_chosen_rho_has_nearly_the_least_loss_on_samples_that_are_left_out(
     loss, x, y = squared_loss(trained, seed, classes)
     found = chosen_rho(loss, trained)
     tried = {rho: left_out_loss(x, y, rho) for rho in RHOS}
-    assert tried[found] <= 1.1 * min(tried.values())
+    assert tried[found] <= 1.05 * min(tried.values())
     if trained == 60:
         assert tried[1e-5] > 1.5 * min(tried.values()), "ρ must matter, or the test shows nothing"
 
@@ -72,6 +72,19 @@ def test_a_direction_that_rounding_made_negative_chooses_nothing(less: float) ->
     rounded = Quadratic(below, loss.B + 1e-6 * nowhere[:, None], loss.q)
     assert chosen_rho(rounded, 12) == chosen_rho(loss, 12) >= 1.0
     assert chosen_rho(rounded, 12, [RHOS[0], 1.0]) == 1.0
+
+
+def test_rounded_sums_of_more_features_than_samples_choose_the_same_rho() -> None:
+    """Rounding gives the empty directions of G some length: a tiny ρ then seems to leave samples free."""
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(150, 1200, generator=random, dtype=DOUBLE) + 300
+    x = torch.cat([x, torch.ones(150, 1, dtype=DOUBLE)], 1)
+    A, B = x.T @ x / 150, x.T @ torch.nn.functional.one_hot(torch.arange(150) % 2, 2).double() / 150
+    rounded, least = Quadratic(A.float().double(), B, 1.0), ridge(1e-5, A)
+    factor = Factor(rounded.A, least)
+    assert degrees(factor, least) < 120, "rounding must matter, or the test shows nothing"
+    assert rounded.value(factor.solve(B)) < 0, "the same"
+    assert chosen_rho(rounded, 150) == chosen_rho(Quadratic(A, B, 1.0), 150)
 
 
 def test_small_tables_are_learned_about_as_well_as_by_ridge_with_cross_validation() -> None:

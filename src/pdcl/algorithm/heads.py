@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -13,9 +12,8 @@ from pdcl.algorithm.closed_form import Factor, Quadratic, ridge
 
 Head = Callable[[Quadratic, float, Tensor], Tensor]
 RHOS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-# What a degree of freedom counts in the choice of ρ: at 1 the least ρ would win where there are as many of them
-# as samples.
-INFLATION = 1.1
+# Cross-validation says nothing where more than this share of the samples' freedom is fitted.
+CROWDED = 0.8
 COLDEST, HOTTEST = 1e-3, 1e4
 HALVINGS = 24
 PROBES = 64
@@ -63,27 +61,22 @@ def degrees(factor: Factor, penalty: Tensor) -> float:
 
 
 def chosen_rho(total: Quadratic, samples: int, rhos: Sequence[float] = RHOS) -> float:
-    """ρ with the least generalised cross-validation (Craven, Wahba 1979), L(W(ρ)) / (1 − 1.1 df(ρ) / n)².
+    """ρ with the least generalised cross-validation (Craven, Wahba 1979), L(W(ρ)) / (1 − df(ρ) / n)².
 
-    That is nearly the loss of leaving one sample out, and it takes sums alone. Where df is too near n for it to say
-    anything, more penalty is better. Looked for from the middle, as long as a neighbour has less: sums of fewer
-    samples than features are indefinite by rounding, and give any number where ρ is far too small for them.
+    That is nearly the loss of leaving one sample out, and it takes sums alone. df rises as ρ falls: where it comes near
+    n the quotient is nearly 0 / 0, and rounding decides; no smaller ρ is looked at.
     """
-
-    @functools.cache
-    def left_out(place: int) -> tuple[bool, float]:
-        penalty = ridge(rhos[place], total.A)
+    found, least = max(rhos), math.inf
+    for rho in sorted(rhos, reverse=True):
+        penalty = ridge(rho, total.A)
         factor = Factor(total.A, penalty)
-        free = 1 - INFLATION * degrees(factor, penalty) / max(1, samples)
-        if not 0 < free <= 1:
-            return True, -rhos[place]
-        return False, max(0.0, total.value(factor.solve(total.B))) / free**2
-
-    best, place = len(rhos) // 2, -1
-    while best != place:
-        place = best
-        best = min((each for each in (place, place - 1, place + 1) if 0 <= each < len(rhos)), key=left_out)
-    return rhos[place]
+        fitted = degrees(factor, penalty) / max(1, samples)
+        loss = total.value(factor.solve(total.B))
+        if fitted > CROWDED or loss <= 0:
+            break
+        if loss / (1 - fitted) ** 2 < least:
+            found, least = rho, loss / (1 - fitted) ** 2
+    return found
 
 
 HEADS: dict[str, Head] = {"ridge": ridge_head, "lda": lda_head}
