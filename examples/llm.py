@@ -48,8 +48,8 @@ MIXES = {"mixed, 25 % old": 0.25, "mixed, 50 % old": 0.5}
 METHODS = ("untrained", "plain", "pdcl", *MIXES, "anchor", "pdcl, own prose")
 # What is measured: which texts, what of them, with how many digits, times what.
 COLUMNS = {
-    "intents right, %": ("new", "right", 0, 100), "code, loss": ("code", "loss", 2, 1),
-    "prose, wrong tokens, %": ("prose", "error", 1, 100),
+    "intents right, %": ("new", "right", 0, 100), "intents, loss": ("new", "loss", 2, 1),
+    "code, loss": ("code", "loss", 2, 1), "prose, wrong tokens, %": ("prose", "error", 1, 100),
 }  # fmt: skip
 Rows = list[dict[str, Any]]
 
@@ -288,7 +288,7 @@ def measure(trainer: Trainer, samples: list[Any]) -> dict[str, float]:
 
 
 def table(rows: Rows) -> str:
-    lines = [f"| method | {' | '.join(COLUMNS)} | limits kept | CPU seconds a step | beside |", "|" + "---|" * 7]
+    lines = [f"| method | {' | '.join(COLUMNS)} | limits kept | CPU seconds a step | beside |", "|" + "---|" * (4 + len(COLUMNS))]
     before = next((row["test"] for row in rows if row["method"] == "untrained"), None)
     for method, runs in by_method(rows).items():
         cells = [spread([scale * run["test"][name][what] for run in runs], digits)
@@ -302,7 +302,7 @@ def table(rows: Rows) -> str:
 
 def differences(rows: Rows) -> str:
     """Each method less pdcl, paired by seed."""
-    lines = [f"| less pdcl | {' | '.join(COLUMNS)} |", "|" + "---|" * 4]
+    lines = [f"| less pdcl | {' | '.join(COLUMNS)} |", "|" + "---|" * (1 + len(COLUMNS))]
     ours = {row["seed"]: row["test"] for row in rows if row["method"] == "pdcl"}
     for method, runs in by_method(rows).items():
         shared = [(run["test"], ours[run["seed"]]) for run in runs if run["seed"] in ours]

