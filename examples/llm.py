@@ -288,7 +288,8 @@ def measure(trainer: Trainer, samples: list[Any]) -> dict[str, float]:
 
 
 def table(rows: Rows) -> str:
-    lines = [f"| method | {' | '.join(COLUMNS)} | limits kept | CPU seconds a step | beside |", "|" + "---|" * (4 + len(COLUMNS))]
+    heads = ["method", *COLUMNS, "limits kept", "CPU seconds a step", "beside"]
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     before = next((row["test"] for row in rows if row["method"] == "untrained"), None)
     for method, runs in by_method(rows).items():
         cells = [spread([scale * run["test"][name][what] for run in runs], digits)
