@@ -22,8 +22,8 @@ from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
 from pdcl.past.statistics import Moments, Running, added
 
-# With fewer guards than this, scores keep the usual factor.
-CHOSEN_FROM = 30
+# With fewer guards than this, scores keep the usual factor; more than so many wouldn't change it.
+CHOSEN_FROM, ENOUGH = 30, 3000
 # The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
 DEAREST = 10.0
 # Scores of ridge lie about 1 apart: softmax of the bare ones is far too unsure.
@@ -237,8 +237,9 @@ def _factor(past: Past, W: Tensor, head: str) -> float:
     """What makes scores log-probabilities."""
     guards, seen = past.guards, past.seen
     # A class can lose its last training sample, to `forget`, while its guards are still there.
-    known = seen[guards.targets] if guards.classes else torch.zeros(0)
-    if int(known.sum()) >= CHOSEN_FROM:
+    known = seen[guards.targets].nonzero().flatten() if guards.classes else torch.zeros(0)
+    if len(known) >= CHOSEN_FROM:
+        known = known[:: -(-len(known) // ENOUGH)]
         own = (seen.long().cumsum(0) - 1)[guards.targets[known]]
         return temperature((guards.features[known] @ W)[:, seen], own)
     return 1.0 if guards.kind == "regression" else USUAL_FACTOR[head]
