@@ -354,8 +354,8 @@ def figure() -> None:
         "exact-offsets": "offsets alone",
         "exact": "exact",
     }
-    shades, picture = ("#cccccc", "#999999", "#7aa6c2", "#0b4f7d"), plt.figure(figsize=(9, 3.4))
-    left, right = picture.subplots(1, 2, width_ratios=(1, 1.25))
+    shades, picture = ("#cccccc", "#999999", "#7aa6c2", "#0b4f7d"), plt.figure(figsize=(7.2, 3.1))
+    left, right = picture.subplots(1, 2, width_ratios=(1, 1.3))
     streams = [
         name
         for name in SETTINGS
@@ -365,22 +365,25 @@ def figure() -> None:
     for place, name in enumerate(streams):
         memory = SETTINGS[name].memories[1]
         rivals = [100 * mean(each) for rival in REPLAY if (each := scores(name, memory, rival))]
-        left.plot([place] * len(rivals), rivals, "o", color="#999999", label="replay methods" if not place else None)
-        left.plot(
-            place, 100 * mean(scores(name, memory, "exact")), "D", color="#0b4f7d", label="exact" if not place else None
-        )
-    left.set_xticks(range(len(streams)), streams, rotation=35, ha="right")
+        first = not place
+        left.plot([place] * len(rivals), rivals, "o", color="#999999", label="replay methods" if first else None)
+        own = 100 * mean(scores(name, memory, "exact"))
+        left.plot(place, own, "D", color="#0b4f7d", label="exact" if first else None)
+    left.set_ylim(0, 104)
+    left.set_xticks(range(len(streams)), streams, rotation=35, ha="right", fontsize=9)
     left.set_ylabel("mean accuracy, %")
     left.set_title("The same bytes of memory", fontsize=10)
-    left.legend(frameon=False, fontsize=8)
+    left.legend(frameon=False, fontsize=9, loc="lower left")
     for place, (name, label) in enumerate(names.items()):
         heights = [mean(case[name] for case in cases(kind) if name in case) for kind in kinds]
         right.bar(np.arange(len(kinds)) + 0.2 * place - 0.3, heights, 0.2, color=shades[place], label=label)
-    right.set_xticks(range(len(kinds)), kinds, rotation=35, ha="right")
-    right.set_ylabel("mean excess over limits, points")
-    right.set_title("Strict limits: test error above what was stated", fontsize=10)
-    right.legend(frameon=False, fontsize=8)
+    # Room for the legend above the bars.
+    right.set_ylim(0, 1.35 * right.get_ylim()[1])
+    right.set_xticks(range(len(kinds)), [kind.replace(" ", "\n") for kind in kinds], fontsize=9)
+    right.set_ylabel("mean excess, points")
+    right.set_title("Strict limits: test error above them", fontsize=10)
+    right.legend(frameon=False, fontsize=9, loc="upper center", ncols=2)
     for each in (left, right):
         each.spines[["top", "right"]].set_visible(False)
     picture.tight_layout()
-    picture.savefig(HERE.parent / "images/exact.png", dpi=130)
+    picture.savefig(HERE.parent / "images/exact.png", dpi=160)

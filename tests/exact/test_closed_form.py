@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pdcl.algorithm.closed_form import Problem, Quadratic, ascend, is_infeasible, ridge, solve
+from pdcl.algorithm.closed_form import Factor, Problem, Quadratic, ascend, is_infeasible, ridge, solve
 
 
 def _loss(x: Tensor, y: Tensor) -> Quadratic:
@@ -108,3 +108,15 @@ def test_prices_are_derivatives_on_real_data(digits: tuple[Any, Any]) -> None:
             problem = Problem(objective, penalty, losses[:2], moved)
             values.append(problem.primal(solve(problem).W))
         assert (values[1] - values[0]) / (2 * step) == pytest.approx(-found.duals[c], rel=1e-4)
+
+
+def test_what_a_flat_direction_gets_follows_the_scale_of_the_matrix() -> None:
+    """A singular matrix in other units: the solution is the same to the bit, as all that is added is relative."""
+    x = torch.randn(3, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    A, B, nothing = x.T @ x, x.T @ torch.ones(3, 1, dtype=torch.float64), torch.zeros(6, dtype=torch.float64)
+    assert torch.linalg.cholesky_ex(A).info, "it must be singular to the last digit"
+    usual = Factor(A, nothing).solve(B)
+    np.testing.assert_allclose(x @ usual, np.ones((3, 1)), atol=1e-3)
+    for scale in (2.0**-40, 2.0**40):
+        assert torch.equal(Factor(scale * A, nothing).solve(scale * B), usual)
+    assert not Factor(0 * A, nothing).solve(0 * B).any()

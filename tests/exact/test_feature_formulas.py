@@ -174,3 +174,21 @@ def test_a_given_module_keeps_its_precision_and_never_trains() -> None:
     assert not body.training
     assert np.array_equal(learner.predict_proba(x), learner.predict_proba(x))
     assert isinstance(learner.phi, FeatureMap)
+
+
+def test_filters_are_whitened_patches_of_length_one() -> None:
+    """By NumPy, on the same draws: contrast-normalised patches, ZCA with .1 added to the variances, both ways."""
+    images = torch.rand(8, 1, 12, 12, generator=SEED(0)) * torch.linspace(0.2, 1, 12)
+    filters, offsets = Patches((1, 12, 12), 5, 2)._sampled(images, SEED(1))
+    draws = SEED(1)
+    patches = functional.unfold(images, 6).transpose(1, 2).flatten(0, 1).double().numpy()
+    patches = patches[torch.randperm(len(patches), generator=draws).numpy()]
+    patches -= patches.mean(1, keepdims=True)
+    patches /= np.sqrt(patches.var(1, ddof=1, keepdims=True) + 0.01)
+    values, vectors = np.linalg.eigh(np.cov(patches.T))
+    whitening = vectors @ np.diag(1 / np.sqrt(values.clip(0) + 0.1)) @ vectors.T
+    picked = patches[torch.randint(len(patches), (5,), generator=draws).numpy()]
+    whitened = (picked - patches.mean(0)) @ whitening
+    wanted = whitened / np.linalg.norm(whitened, axis=1, keepdims=True) @ whitening
+    np.testing.assert_allclose(offsets, wanted @ patches.mean(0), atol=1e-3)
+    np.testing.assert_allclose(filters, wanted - wanted.mean(1, keepdims=True), atol=1e-3)
