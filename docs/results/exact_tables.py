@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-import numpy as np
 from scipy.stats import t as student
 
 HERE = Path(__file__).resolve().parent
@@ -86,7 +85,7 @@ def accuracy_tables() -> str:
                         own,
                         *same,
                         bound,
-                        row["head"],
+                        f"{row['rho']:g}",
                         f"{row['cpu']:.0f}",
                     ]
                 )
@@ -104,7 +103,7 @@ def accuracy_tables() -> str:
         "slda, same φ",
         "ncm, same φ",
         "joint network",
-        "head",
+        "ρ",
         "CPU s, all three",
     ]
     return f"### At equal bytes\n\n{table(heads, equal)}\n\n### At whatever bytes it likes\n\n{table(wide, free)}"
@@ -118,6 +117,24 @@ def ahead_of_replay() -> list[tuple[str, float]]:
         best = [mean(each) for rival in REPLAY if (each := scores(name, setting.memories[1], rival))]
         if own and best:
             found.append((name, 100 * (mean(own) - max(best))))
+    return found
+
+
+def of_replay(name: str, place: int = 1) -> tuple[float, float]:
+    """The worst and the best replay method at one memory, in %."""
+    memory = SETTINGS[name].memories[place]
+    means = [100 * mean(each) for rival in REPLAY if (each := scores(name, memory, rival))]
+    return min(means), max(means)
+
+
+def own(name: str, place: int | None = 1) -> float:
+    """The accuracy of exact at one memory, or at whatever it likes, in %."""
+    return 100 * mean(scores(name, None if place is None else SETTINGS[name].memories[place], "exact"))
+
+
+def width_of(name: str, place: int) -> int:
+    memory = SETTINGS[name].memories[place]
+    found: int = next(r["d"] for r in ACCURACY if (r["stream"], r["method"], r["memory"]) == (name, "exact", memory))
     return found
 
 
@@ -296,7 +313,8 @@ def ablation_tables() -> str:
         cells = [
             [row["accuracy"] for row in ABLATIONS if (row["stream"], row["kind"]) == (name, kind)] for name in streams
         ]
-        grid.append([kind, *(f"{100 * mean(each):.1f}" if each else "–" for each in cells)])
+        title = "as it is: lda, ρ by cross-validation" if kind == "chosen" else kind
+        grid.append([title, *(f"{100 * mean(each):.1f}" if each else "–" for each in cells)])
     changed = []
     for kind in ("rare", "unbalanced", "recurring"):
         for name in streams:
@@ -317,14 +335,26 @@ def growth_table() -> str:
         [
             row["axis"],
             f"{row['value']:,}",
+            f"{row['tasks']:,}",
             f"{row['learning']:.1f}",
-            f"{row['last_task']:.2f}",
+            f"{1000 * row['early_task']:.0f}",
+            f"{1000 * row['last_task']:.0f}",
             f"{row['bytes'] / 1e6:.2f}",
             f"{row['peak_mb']:,}",
         ]
         for row in GROWTH
     ]
-    return table(["axis", "value", "CPU s", "of them the last task", "MB kept", "MB peak of the process"], rows)
+    heads = [
+        "axis",
+        "value",
+        "tasks",
+        "CPU s",
+        "ms an early task",
+        "ms a late task",
+        "MB kept",
+        "MB peak of the process",
+    ]
+    return table(heads, rows)
 
 
 def small_table() -> str:
@@ -339,51 +369,3 @@ def small_table() -> str:
 
 def rare_gap() -> list[float]:
     return [100 * (row["exact"]["recall"] - row["joint"]["recall"]) for row in ABLATIONS if row["kind"] == "rare"]
-
-
-def figure() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    kinds = [kind for kind in KINDS if cases(kind)]
-    names = {
-        "equal": "equal weights",
-        "exact-frozen": "frozen duals",
-        "exact-offsets": "offsets alone",
-        "exact": "exact",
-    }
-    shades, picture = ("#cccccc", "#999999", "#7aa6c2", "#0b4f7d"), plt.figure(figsize=(7.2, 3.1))
-    left, right = picture.subplots(1, 2, width_ratios=(1, 1.3))
-    streams = [
-        name
-        for name in SETTINGS
-        if scores(name, SETTINGS[name].memories[1], "exact")
-        and any(scores(name, SETTINGS[name].memories[1], r) for r in REPLAY)
-    ]
-    for place, name in enumerate(streams):
-        memory = SETTINGS[name].memories[1]
-        rivals = [100 * mean(each) for rival in REPLAY if (each := scores(name, memory, rival))]
-        first = not place
-        left.plot([place] * len(rivals), rivals, "o", color="#999999", label="replay methods" if first else None)
-        own = 100 * mean(scores(name, memory, "exact"))
-        left.plot(place, own, "D", color="#0b4f7d", label="exact" if first else None)
-    left.set_ylim(0, 104)
-    left.set_xticks(range(len(streams)), streams, rotation=35, ha="right", fontsize=9)
-    left.set_ylabel("mean accuracy, %")
-    left.set_title("The same bytes of memory", fontsize=10)
-    left.legend(frameon=False, fontsize=9, loc="lower left")
-    for place, (name, label) in enumerate(names.items()):
-        heights = [mean(case[name] for case in cases(kind) if name in case) for kind in kinds]
-        right.bar(np.arange(len(kinds)) + 0.2 * place - 0.3, heights, 0.2, color=shades[place], label=label)
-    # Room for the legend above the bars.
-    right.set_ylim(0, 1.35 * right.get_ylim()[1])
-    right.set_xticks(range(len(kinds)), [kind.replace(" ", "\n") for kind in kinds], fontsize=9)
-    right.set_ylabel("mean excess, points")
-    right.set_title("Strict limits: test error above them", fontsize=10)
-    right.legend(frameon=False, fontsize=9, loc="upper center", ncols=2)
-    for each in (left, right):
-        each.spines[["top", "right"]].set_visible(False)
-    picture.tight_layout()
-    picture.savefig(HERE.parent / "images/exact.png", dpi=160)
