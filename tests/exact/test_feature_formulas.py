@@ -96,8 +96,8 @@ def test_ten_random_features_for_each_input_and_a_bound_takes_some(inputs: int, 
 
 
 def test_grey_images_take_every_second_place_and_colours_every_one() -> None:
-    grey, colour = (build(chosen("patches:3", _spec(c, 20, 20)), _spec(c, 20, 20), False) for c in (1, 3))
-    assert (grey.stride, colour.stride) == (2, 1)  # type: ignore[union-attr]
+    grey, two, colour = (build(chosen("patches:3", _spec(c, 20, 20)), _spec(c, 20, 20), False) for c in (1, 2, 3))
+    assert (grey.stride, two.stride, colour.stride) == (2, 1, 1)  # type: ignore[union-attr]
     flat = build(chosen("patches:3", _spec(20, 20)), _spec(20, 20), False)
     x = torch.rand(50, 20, 20, generator=SEED(0))
     for made, inputs in ((flat, x), (grey, x[:, None])):

@@ -85,8 +85,11 @@ def test_an_erased_class_is_predicted_no_more(phi: Any, digits: Digits) -> None:
     rows = np.flatnonzero(y == 9)
     learner.learn(x[rows[1:]], y[rows[1:]], name="nines")
     assert 9 in learner.predict(x[rows])
+    learner.learn(x[:0:-300], y[:0:-300], name="later")
     learner.forget(x[rows], y[rows])
     assert 9 not in learner.predict(x)
+    note = learner.lineage.entries[-1]
+    assert (note["how"], note["task"], note["result"]) == ("forgotten", 2, {"forgotten": len(rows)})
 
 
 def test_guards_are_erased_too(phi: Any, digits: Digits) -> None:
@@ -193,7 +196,8 @@ def test_sums_of_all_ranks_are_added() -> None:
             return 3 * value
 
     one = TaskSums(4, 3, 2, Segments({}), exact=True)
-    x, y = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64), torch.tensor([0, 1, 1, 1])
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = torch.tensor([0, 1, 1, 1])
     one.include(torch.arange(4), x, y, torch.zeros(4, 0).long())
     found, _ = one.finished(Three())
     np.testing.assert_allclose(found.gram.triu(), (3 * x.T @ x).triu())
