@@ -43,7 +43,7 @@ def held_hashes(memory: Memory) -> Tensor:
     none = torch.zeros(0, dtype=torch.int64)
     if not len(memory) or "role" not in memory.columns:
         return none
-    slots = (memory["role"] != REPLAY).nonzero().flatten()
+    slots = (memory.read("role") != REPLAY).nonzero().flatten()
     return _hashes(memory.read("x", slots), memory.read("y", slots)) if len(slots) else none
 
 
@@ -51,7 +51,7 @@ def groups_in(memory: Memory | None, replayed: bool) -> Tensor:
     """Groups that stored samples are of: of those replayed, or of guards and witnesses."""
     if memory is None or not len(memory) or GROUP not in memory.columns:
         return torch.zeros(0, dtype=torch.int64)
-    found: Tensor = memory[GROUP].cpu()[(memory["role"].cpu() == REPLAY) == replayed].unique()
+    found: Tensor = memory.read(GROUP).cpu()[(memory.read("role").cpu() == REPLAY) == replayed].unique()
     return found
 
 
