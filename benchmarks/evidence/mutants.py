@@ -8,7 +8,8 @@ that execute its lines until one fails:
     python benchmarks/evidence/mutants.py show OUT
 
 Every result is a line of OUT/results.jsonl; an interrupted `try` goes on where it stopped. `try --again` runs the
-survivors once more, after a survey of new tests. No file in src is changed: mutants live in forks of one process.
+survivors once more, after a survey of new tests or with more `--seconds` of tests for each. No file in src is changed:
+mutants live in forks of one process.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from coverage import Coverage, CoverageData
 from mutations import Mutated, Site, sites, swaps
 
 SLOW = 4.0  # CPU seconds under coverage, some 2 without: slower tests are left out, so the share is a lower bound
-ENOUGH = 15.0  # CPU seconds of tests that a mutant must outlive
+ENOUGH = 15.0  # CPU seconds of tests that a mutant must outlive, unless `--seconds` says more
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not slow", "-o", "tmp_path_retention_policy=none"]
 HEAVY = ["torch", "scipy.stats", "scipy.optimize", "sklearn.linear_model", "safetensors.torch", "hypothesis", "cvxpy"]
 
@@ -80,8 +81,8 @@ def survey(out: Path, tests: list[str]) -> None:
 class Tests:
     """What the survey found: the tests of a mutant."""
 
-    def __init__(self, out: Path) -> None:
-        self.out = out
+    def __init__(self, out: Path, enough: float) -> None:
+        self.out, self.enough = out, enough
         entries = {entry["test"]: entry for entry in map(json.loads, (out / "tests.jsonl").open())}
         self.seconds = {name: e["seconds"] for name, e in entries.items() if e["passed"] and e["seconds"] <= SLOW}
 
@@ -108,7 +109,7 @@ class Tests:
         order, total = sorted(names, key=lambda name: (self.seconds[name] / covered[name], name)), 0.0
         for i, name in enumerate(order):
             total += self.seconds[name]
-            if total > ENOUGH:
+            if total > self.enough:
                 return order[:i]
         return order
 
@@ -230,7 +231,7 @@ def attempt(asked: argparse.Namespace) -> None:
     every = [site for file in sorted(found - {*map(Path, asked.without)}) for site in sites(file)]
     drawn = random.Random(asked.seed).sample(every, min(asked.number, len(every)))
     print(f"{len(drawn)} of {len(every)} mutants", flush=True)
-    tried, tests = results(asked.out), Tests(asked.out)
+    tried, tests = results(asked.out), Tests(asked.out, asked.seconds)
     todo = [s for s in drawn if s.id not in tried or (asked.again and not tried[s.id]["killer"])]
     files = sorted({name.split("::")[0] for site in todo for name in tests.of(site)})
     pytest.main([*OPTIONS, *files], plugins=[Trials(todo, tests, asked.out)])
@@ -251,6 +252,7 @@ def main() -> None:
     parser.add_argument("--without", nargs="*", default=[], help="source files to leave out")
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=ENOUGH, help="CPU seconds of tests for each mutant")
     parser.add_argument("--again", action="store_true", help="run survivors once more")
     asked = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as root:

@@ -13,10 +13,12 @@ from pdcl.algorithm.constraints import task_sets
 from pdcl.algorithm.rules import rule
 from pdcl.algorithm.selection_rules import ByDual, Uniform
 from pdcl.errors import UsageError
+from pdcl.judging.witnesses import look_at_witnesses
 from pdcl.limits.limits import as_limits
 from pdcl.objective import OBJECTIVES
 from pdcl.past.held_back import GUARD, REPLAY, WITNESS, Counts, allowed
 from pdcl.past.refill import View, chosen_positions, divided, kept_slots
+from pdcl.past.registry import Registry
 from pdcl.past.repeats import hold_back_once
 from pdcl.past.segments import Segments
 from pdcl.past.store import Memory
@@ -180,3 +182,22 @@ def test_a_memory_of_one_column_goes_back_too() -> None:
     held.replace(torch.tensor([5, 2]), x=torch.tensor([70, 71]))
     held.restore(before)
     assert held["x"].tolist() == [*range(6)]
+
+
+def test_what_a_task_only_looks_at_is_not_copied_for_the_journal() -> None:
+    """Records of outputs are the widest column, and methods may edit them in place."""
+    segments = Segments(as_limits({"plan=old": 0.2}).segments)
+    more = {"codes": torch.ones(4, 1, dtype=torch.int16), "group": torch.arange(4), "outputs": torch.rand(4, 30)}
+    held = memory([REPLAY, REPLAY, GUARD, WITNESS], [0] * 4, **more)
+    past = StoredSamples(held, OBJECTIVES["classification"], CPU, records=True, witness=2, segments=segments)
+    registry = Registry(task_samples=[40], smallest_groups=[1], trained_here=[True])
+    before = held.snapshot()
+    past.lay_out(1, by_sample=False, soften=1.0, learned=[40])
+    data = TensorData(torch.rand(20, 2), torch.zeros(20).long())
+    past.hold_back(data, torch.arange(20), True, random())
+    past.references(1, [True])
+    look_at_witnesses(past, registry, lambda x: torch.rand(len(x), 30))
+    assert before.nbytes == 0
+    held["outputs"].zero_()
+    held.restore(before)
+    assert torch.equal(held["outputs"], more["outputs"])

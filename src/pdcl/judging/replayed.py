@@ -49,7 +49,7 @@ def look_at_replayed(past: StoredSamples, tasks: list[int], forward: Forward) ->
     one at least."""
     if not tasks:
         return {}
-    owner, role = past.memory["task"].cpu(), past.memory["role"].cpu()
+    owner, role = past.memory["task"].cpu(), past.memory.read("role").cpu()
     most = max(1, LOOK_AT // len(tasks))
     each = [((owner == k) & (role == REPLAY)).nonzero().flatten() for k in tasks]
     each = [slots[torch.linspace(0, len(slots) - 1, min(len(slots), most)).long()] for slots in each]

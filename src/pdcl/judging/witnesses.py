@@ -127,7 +127,7 @@ def after_task(
 def look_at_witnesses(past: StoredSamples, registry: Registry, forward: Forward) -> Seen:
     """What all held-back samples show now, beside what they showed when they were stored."""
     memory = past.memory
-    slots = (memory["role"].cpu() >= GUARD).nonzero().flatten()
+    slots = (memory.read("role").cpu() >= GUARD).nonzero().flatten()
     targets, tasks = past.targets(slots), memory.read("task", slots).cpu()
     then = {"loss": memory.read("reference", slots).cpu(), "error": memory.read("wrong", slots).cpu()}
     now: dict[str, Tensor] = {"loss": torch.zeros(0), "error": torch.zeros(0)}
@@ -168,7 +168,7 @@ def about_segments(past: StoredSamples, registry: Registry, newest: int, seen: S
     segments, maybe = past.segments, registry.perhaps_seen()
     if not segments:
         return []
-    come = segments.masks(past.memory[CODES].cpu()).any(1).tolist()
+    come = segments.masks(past.memory.read(CODES).cpu()).any(1).tolist()
     small = all(why_none(registry, k) for k in range(newest))
     too_small = "no past task is large enough for a tenth of it to be held back" if newest and small else ""
     found = []

@@ -335,8 +335,8 @@ class PDCL(Rehearsal):
 def _reference(held: Memory, task: int, unit: str) -> float:
     """What a task had at its reference, on the samples by which it is judged: witnesses, else guards, else replayed."""
     own = held["task"] == task
-    role = max(held["role"][own].tolist())
-    values = held["wrong" if unit == "error" else "reference"][own & (held["role"] == role)]
+    role = max(held.read("role")[own].tolist())
+    values = held.read("wrong" if unit == "error" else "reference")[own & (held.read("role") == role)]
     return float(values.double().mean())
 
 

@@ -93,7 +93,8 @@ class HeldFeatures(StoredSamples):
         """The error of each task at its reference, on its guards, else its witnesses; NaN without any."""
         if not len(self.memory):
             return [torch.nan] * tasks
-        owner, wrong, guards = self.memory["task"], self.memory["wrong"].double(), self.memory["role"] == GUARD
+        owner, wrong = self.memory.read("task"), self.memory.read("wrong").double()
+        guards = self.memory.read("role") == GUARD
 
         def means(rows: Tensor) -> Tensor:
             counts = torch.bincount(owner[rows], minlength=tasks)

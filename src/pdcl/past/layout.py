@@ -35,8 +35,8 @@ def lay_out(memory: Memory, past: int, by_sample: bool, segments: Segments) -> L
     """A task with guards is measured on them, others on what is replayed of them, at the sample level each sample."""
     size = len(memory)
     task_of = memory["task"].cpu() if size else torch.zeros(0, dtype=torch.long)
-    roles = memory["role"].cpu() if size else torch.zeros(0, dtype=torch.uint8)
-    inside = segments.masks(memory[CODES].cpu() if size and segments else segments.blank(size))
+    roles = memory.read("role").cpu() if size else torch.zeros(0, dtype=torch.uint8)
+    inside = segments.masks(memory.read(CODES).cpu() if size and segments else segments.blank(size))
     tasks = task_sets(task_of, past, (roles == REPLAY).nonzero().flatten())
     if by_sample:
         return Layout(task_of, tasks, sample_sets(tasks), tasks)

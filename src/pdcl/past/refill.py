@@ -198,21 +198,21 @@ def _released(past: StoredSamples, replayed: Sets, stay: Tensor, new: Tensor) ->
     """
     if not len(past.memory):
         return replayed
-    role = past.memory["role"]
+    role = past.memory.read("role")
     free = role.cpu() != REPLAY
     free[stay] = False
     if GROUP in past.memory.columns:
-        group = past.memory[GROUP].cpu()
+        group = past.memory.read(GROUP).cpu()
         free &= ~torch.isin(group, torch.cat([group[stay], new]))
     if not bool(free.any()):
         return replayed
-    role[free.to(role.device)] = REPLAY
+    past.memory["role"][free.to(role.device)] = REPLAY
     return task_sets(past.memory["task"].cpu(), len(replayed.counts), (role.cpu() == REPLAY).nonzero().flatten())
 
 
 def _replayed(past: StoredSamples, tasks: int) -> list[int]:
     """n_k as held: under a bound in bytes long sequences may have left less room than was divided."""
-    owners = past.memory["task"][past.memory["role"] == REPLAY]
+    owners = past.memory["task"][past.memory.read("role") == REPLAY]
     held: list[int] = torch.bincount(owners.cpu(), minlength=tasks).tolist()
     return held
 
@@ -221,7 +221,7 @@ def _held_back_slots(past: StoredSamples, new: Incoming) -> Tensor:
     """Slots of past guards and witnesses that stay."""
     if not len(past.memory):
         return torch.zeros(0, dtype=torch.long)
-    role, owner = past.memory["role"].cpu(), past.memory["task"].cpu()
+    role, owner = past.memory.read("role").cpu(), past.memory["task"].cpu()
     each = past.wanted(new.data, limited=True)
     kinds = ((GUARD, each.guards), (WITNESS, each.witnesses))
     found = [surviving(role, owner, kind, new.task + 1, most) for kind, most in kinds]

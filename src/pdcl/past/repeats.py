@@ -43,9 +43,9 @@ def held_hashes(memory: Memory) -> Tensor:
     none = torch.zeros(0, dtype=torch.int64)
     if not len(memory) or "role" not in memory.columns:
         return none
-    slots = (memory["role"] != REPLAY).nonzero().flatten()
+    slots = (memory.read("role") != REPLAY).nonzero().flatten()
     if "hash" in memory.columns:
-        known: Tensor = memory["hash"][slots]
+        known: Tensor = memory.read("hash", slots)
         return known
     return _hashes(memory.read("x", slots), memory.read("y", slots)) if len(slots) else none
 
@@ -54,7 +54,7 @@ def groups_in(memory: Memory | None, replayed: bool) -> Tensor:
     """Groups that stored samples are of: of those replayed, or of guards and witnesses."""
     if memory is None or not len(memory) or GROUP not in memory.columns:
         return torch.zeros(0, dtype=torch.int64)
-    found: Tensor = memory[GROUP].cpu()[(memory["role"].cpu() == REPLAY) == replayed].unique()
+    found: Tensor = memory.read(GROUP).cpu()[(memory.read("role").cpu() == REPLAY) == replayed].unique()
     return found
 
 

@@ -57,7 +57,7 @@ class Memory:
         return self.size
 
     def __getitem__(self, column: str) -> Tree:
-        """The rows in use; of a tensor a view, which a method may write into."""
+        """The rows in use; of a tensor a view to write into, so a snapshot copies the column: `read` to look at it."""
         found = self.columns.get(column)
         if found is None:
             return self.read(column)

@@ -59,7 +59,7 @@ class Recorded:
 
 def recorded_in(memory: Memory) -> Recorded:
     """Records as they are."""
-    return Recorded(memory, "outputs" not in memory.columns or not bool(memory["outputs"].isnan().any()))
+    return Recorded(memory, "outputs" not in memory.columns or not bool(memory.read("outputs").isnan().any()))
 
 
 def softened(memory: Memory, layout: Layout, learned: Sequence[int], soften: float) -> Recorded:
@@ -71,7 +71,7 @@ def softened(memory: Memory, layout: Layout, learned: Sequence[int], soften: flo
     if not past or "outputs" not in memory.columns:
         return plain
     known = torch.tensor([*learned[:past], *[0] * (past - len(learned))], dtype=torch.long)
-    each, outputs = sharpness(layout.tasks.counts, known, soften)[layout.task_of], memory["outputs"]
+    each, outputs = sharpness(layout.tasks.counts, known, soften)[layout.task_of], memory.read("outputs")
     return replace(plain, sharpness=each.view(-1, *[1] * (outputs.dim() - 1)).to(outputs))
 
 
@@ -172,7 +172,7 @@ class StoredSamples:
     ) -> HeldBack | None:
         """Guards and witnesses of a new task; None where it has none, and memory holds none."""
         wanted = self.wanted(data, limited)
-        held = len(self.memory) and bool((self.memory["role"] != REPLAY).any())
+        held = len(self.memory) and bool((self.memory.read("role") != REPLAY).any())
         if not wanted.guards and not wanted.witnesses and not held:
             return None
         return hold_back_once(data, wanted, generator, groups, self.memory, known)
@@ -205,8 +205,8 @@ class StoredSamples:
 
     def references(self, tasks: int, in_error: list[bool]) -> list[float]:
         """What each task had when it was learned, on the samples that steer for it: its guards, else the replayed."""
-        role, owner = self.memory["role"].cpu(), self.memory["task"].cpu()
-        columns = {name: self.memory[name].double().cpu() for name in ("reference", "wrong")}
+        role, owner = self.memory.read("role").cpu(), self.memory["task"].cpu()
+        columns = {name: self.memory.read(name).double().cpu() for name in ("reference", "wrong")}
         means = {
             (name, kind): task_means(values[role == kind], owner[role == kind], tasks)
             for name, values in columns.items()

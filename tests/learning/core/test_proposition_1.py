@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-import pdcl
+import pdcl.duality
 
 WIDTH, SIZE = 3, 40
 
