@@ -138,6 +138,13 @@ def width_of(name: str, place: int) -> int:
     return found
 
 
+def slda_at_equal_bytes() -> list[float]:
+    """exact less slda on the same features, in points, at every stream and memory."""
+    places = [(name, memory) for name, setting in SETTINGS.items() for memory in setting.memories]
+    pairs = [(scores(*place, "exact"), scores(*place, "slda")) for place in places]
+    return [100 * (mean(one) - mean(other)) for one, other in pairs if one and other]
+
+
 def ahead_of_slda() -> list[tuple[str, float]]:
     pairs = [(name, scores(name, None, "exact"), scores(name, None, "slda")) for name in SETTINGS]
     return [(name, 100 * (mean(own) - mean(other))) for name, own, other in pairs if own]
@@ -218,6 +225,12 @@ def limits_table() -> str:
             signed = [f"{mean(v):+.2f}" if v else "–" for v in values[-2:]]
             rows.append([title, str(len(group)), *(f"{mean(v):.2f}" if v else "–" for v in values[:-2]), *signed])
     return table(heads, rows)
+
+
+def costs(kind: str, method: str = "exact") -> dict[str, float]:
+    """What limits cost in mean error, in points, by stream; kind: how their name begins."""
+    some = [case for each in KINDS if each.startswith(kind) for case in cases(each) if f"{method} cost" in case]
+    return {name: mean(case[f"{method} cost"] for case in some if case["stream"] == name) for name in in_order(some)}
 
 
 def in_order(some: list[Row]) -> list[str]:

@@ -108,9 +108,8 @@ class Past:
         return Quadratic(A, B, 0.0)
 
     def loss_of(self, stated: Stated) -> Quadratic:
-        """L_c; nothing where the set has no statistics of its own, so that its weight has no effect."""
-        if stated.moments is None:
-            return self.blank()
+        """L_c of a set with statistics of its own."""
+        assert stated.moments is not None
         return exact_loss(stated.moments, self.outputs, self.guards.classes)
 
 
