@@ -96,6 +96,20 @@ def test_a_multiple_of_a_loss_is_judged_at_the_scale_of_the_loss_when_it_was_lea
     assert row.clip == pytest.approx(10 * 1.5 * 40.0)
 
 
+@pytest.mark.parametrize(("passes", "advice"), [(2.0, "fewer epochs or the method exact"), (1.0, "the method exact")])
+def test_fewer_epochs_are_advised_where_there_was_more_than_one_and_stored_samples_are_learned_by_heart(
+    passes: float, advice: str
+) -> None:
+    past = held([REPLAY] * 50 + [WITNESS] * 40, [0] * 90)
+    past.memory["x"][50:] = torch.tensor([0.0, 1.0])
+    limits = Tolerances("5%")
+    limits.names, limits.values = ["a", "b"], [0.05, 0.05]
+    newest = Newest(Reached(0.1, 0.0), [50], passes=passes)
+    row = after_task(past, limits, registry(400, 400), newest, lambda x: x)[0]
+    assert (row.verdict, row.stored) == ("BROKEN", 0.0)
+    assert advice in row.advice
+
+
 def test_why_a_task_can_have_no_witnesses_names_its_smallest_group() -> None:
     pairs = Registry()
     pairs.register_task(0, torch.zeros(16, dtype=torch.long), torch.arange(16) // 2, trained=True)

@@ -132,6 +132,17 @@ def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
     assert fallen.tolist() == [0.0]
 
 
+def test_capped_duals_settle_where_their_decay_outweighs_the_slack_and_visits_of_a_share_step_further() -> None:
+    """Half a point over is z = .5, which κ I equals at I = 2."""
+    rule, over = Capped(cap=3.0, decay=0.25), (torch.full((1,), 0.005), torch.zeros(1))
+    state = rule.init(torch.zeros(1))
+    for _ in range(1000):
+        state, duals = rule.step(state, Look(*over, steps=10))
+    assert duals.tolist() == pytest.approx([2.0])
+    _, part = rule.step(torch.zeros(1), Look(*over, share=0.25, steps=10))
+    assert part.tolist() == pytest.approx([4 * 0.5 * 3 / 20])
+
+
 def test_memory_goes_by_the_room_that_limits_leave() -> None:
     rule, full = ByRoom(), [90] * 3
     assert rule.counts([0.05], 90, [90]) == [90]
