@@ -62,7 +62,7 @@ def test_columns_give_back_rows_only_where_values_alone_are_not_enough_and_share
     words, marks, numbers = column(8), column(4), Rows(torch.zeros(0, 1), CPU)
     for each in (words, marks, numbers):
         each.reserve(4, 4)
-    for most, rows in ((200, 4), (60, 1)):
+    for most, rows in ((200, 4), (156, 4), (60, 1)):
         release([words, marks, numbers], 1, most)
         assert {slots(each) for each in (words, marks, numbers)} == {rows}
         left = most - (2 * 16 + 4) * rows - 12

@@ -117,6 +117,10 @@ def test_bytes_bound_what_is_allocated_after_every_step(sizes, most, form):
         assert memory.stored <= memory.nbytes <= most
         assert len(held) == len(set(held)) <= memory.capacity
         check(memory, form, held)
+    again = Memory(f"{most}B")
+    again.load_state_dict(memory.state_dict())
+    assert again.stored <= again.nbytes <= most
+    check(again, form, held)
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=1, max_size=12), st.integers(900, 3000))
@@ -202,6 +206,16 @@ def test_widened_outputs_still_fit_into_the_bytes():
     again = Memory("1KB")
     again.load_state_dict(memory.state_dict())
     assert again.capacity == memory.capacity == 1000 // 32
+
+
+def test_fewer_wide_rows_fit_into_the_bytes_even_while_few_are_held():
+    memory = Memory("1KB")
+    memory.append(id=torch.arange(3, dtype=torch.int32), outputs=torch.rand(3, 4))
+    assert memory.capacity == 1000 // 20
+    memory.widen("outputs", torch.ones(3, 13))
+    assert memory.capacity == 1000 // 72
+    memory.join_column("more", torch.ones(3, 10))
+    assert (memory.capacity, len(memory)) == (1000 // 112, 3)
 
 
 def test_a_state_of_plain_tensors_is_as_it_was_before_there_were_trees():
