@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from pdcl.errors import UsageError
 from pdcl.past.columns import Rows, Sequences, release
 from pdcl.past.file_rows import FileRows
 from pdcl.ragged import Ragged
@@ -22,7 +23,9 @@ def column(*lengths: int, dtype: torch.dtype = torch.uint8) -> Sequences:
 
 
 def slots(each: Rows | Sequences | FileRows) -> int:
-    return len(each.lengths if isinstance(each, Sequences) else each.places if isinstance(each, FileRows) else each.data)
+    return len(
+        each.lengths if isinstance(each, Sequences) else each.places if isinstance(each, FileRows) else each.data
+    )
 
 
 @pytest.mark.parametrize("made", [Rows(torch.zeros(0, 2), CPU), column(), FileRows(torch.zeros(0, 2), 0)], ids=type)
@@ -56,6 +59,35 @@ def test_what_a_column_of_sequences_takes(dtype: torch.dtype, size: int) -> None
     assert len(made.values) == 8 + 5
     made.shrink(2)
     assert made.nbytes == made.stored(2)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float64])
+def test_rows_in_a_file_take_what_they_would_take_in_ram(dtype: torch.dtype) -> None:
+    """Below the bound on the file's rows a column gives back slots as one in RAM does."""
+    values = torch.arange(60).view(20, 3).to(dtype)
+    disk, ram = FileRows(values, 32), Rows(values, CPU)
+    ram.reserve(32, 32)
+    for step in ("as made", "shrunk"):
+        assert (disk.row_bytes(), disk.stored(20), disk.nbytes) == (ram.row_bytes(), ram.stored(20), ram.nbytes), step
+        for each in (disk, ram):
+            each.shrink(20)
+    assert torch.equal(disk.used(20), values)
+    assert torch.equal(disk.state("x", 7)["x"], values[:7])
+
+
+@pytest.mark.parametrize(
+    ("rows", "got"),
+    [
+        (torch.zeros(2, 3), r"got \(3,\) torch.float32"),
+        (Ragged(torch.zeros(3, 2, dtype=torch.uint8), torch.tensor([1, 2])), r"got sequences of \(2,\) torch.uint8"),
+        (Ragged(torch.zeros(3), torch.tensor([1, 2])), r"got sequences of \(\) torch.float32"),
+    ],
+)
+def test_a_column_of_sequences_takes_sequences_of_its_entries_alone(rows: torch.Tensor | Ragged, got: str) -> None:
+    made = column(2, 1)
+    made.check("x", Ragged(torch.ones(1, dtype=torch.uint8), torch.tensor([1])))
+    with pytest.raises(UsageError, match=rf"'x' holds sequences of \(\) torch.uint8, {got}"):
+        made.check("x", rows)
 
 
 def test_columns_give_back_rows_only_where_values_alone_are_not_enough_and_share_what_is_left() -> None:

@@ -184,6 +184,29 @@ def test_a_memory_of_one_column_goes_back_too() -> None:
     assert held["x"].tolist() == [*range(6)]
 
 
+def test_drift_is_measured_on_the_outputs_that_have_a_record() -> None:
+    """A head that grew has no record of its new outputs."""
+    nan = torch.nan
+    for recorded, expected in (([[1.0, 2.0], [3.0, 4.0]], [4.0, 0.5]), ([[1.0, nan], [nan, nan]], [4.0, 0.0])):
+        held = memory([REPLAY] * 2, [0] * 2, outputs=torch.tensor(recorded))
+        past = StoredSamples(held, OBJECTIVES["classification"], CPU, records=True)
+        past.lay_out(1, by_sample=False, soften=0.0, learned=[2])
+        outputs = torch.tensor([[3.0, 4.0], [3.0, 5.0]])
+        assert past.recorded.drift(outputs, past.recorded.of(torch.arange(2))).tolist() == expected
+
+
+def test_samples_stored_before_a_limit_on_a_column_have_no_value_of_it() -> None:
+    held, later = memory([REPLAY] * 3, [0] * 3), torch.tensor([[1], [0], [1]], dtype=torch.int16)
+    one, two = ({name: 0.2 for name in names} for names in (["plan=old"], ["plan=old", "age=60"]))
+    StoredSamples(held, OBJECTIVES["classification"], CPU, segments=Segments(as_limits(one).segments)).upgrade([False])
+    assert held["codes"].tolist() == [[0]] * 3
+    held["codes"].copy_(later)
+    for limits, width in ((one, 1), (two, 2)):
+        past = StoredSamples(held, OBJECTIVES["classification"], CPU, segments=Segments(as_limits(limits).segments))
+        past.upgrade([False])
+        assert held["codes"].tolist() == [[*row, *[0] * (width - 1)] for row in later.tolist()]
+
+
 def test_what_a_task_only_looks_at_is_not_copied_for_the_journal() -> None:
     """Records of outputs are the widest column, and methods may edit them in place."""
     segments = Segments(as_limits({"plan=old": 0.2}).segments)

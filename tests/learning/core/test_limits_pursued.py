@@ -119,8 +119,8 @@ def test_a_gain_answers_a_slack_and_ends_with_it() -> None:
 
 
 def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
-    """By hand: SE 0, slack 1 pt → z = 1; SE 1 pt, slack 0, margin 1 → z = 1/√2; slack 1 → z = 2, the most."""
-    rule = Capped(cap=3.0, decay=0.25, margin=1.0)
+    """By hand with A = 3: SE 0, slack 1 pt → z = 1; SE 1 pt, slack 0, margin 1 → z = 1/√2; slack 1 → z = 2, the most."""
+    rule = Capped()
     look = Look(torch.tensor([0.01, 0.0, 1.0]), torch.tensor([0.0, 0.01, 0.0]), steps=60)
     _, duals = rule.step(torch.zeros(3), look)
     assert duals.tolist() == pytest.approx([3 / 120, 3 / 120 / math.sqrt(2), 2 * 3 / 120])
@@ -133,8 +133,8 @@ def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
 
 
 def test_capped_duals_settle_where_their_decay_outweighs_the_slack_and_visits_of_a_share_step_further() -> None:
-    """Half a point over is z = .5, which κ I equals at I = 2."""
-    rule, over = Capped(cap=3.0, decay=0.25), (torch.full((1,), 0.005), torch.zeros(1))
+    """Half a point over is z = .5, which κ I = I/4 equals at I = 2."""
+    rule, over = Capped(), (torch.full((1,), 0.005), torch.zeros(1))
     state = rule.init(torch.zeros(1))
     for _ in range(1000):
         state, duals = rule.step(state, Look(*over, steps=10))
