@@ -119,7 +119,7 @@ def test_a_gain_answers_a_slack_and_ends_with_it() -> None:
 
 
 def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
-    """By hand with A = 3: SE 0, slack 1 pt → z = 1; SE 1 pt, slack 0, margin 1 → z = 1/√2; slack 1 → z = 2, the most."""
+    """By hand, A = 3: SE 0, slack 1 pt → z = 1; SE 1 pt, slack 0, margin 1 → z = 1/√2; slack 1 → z = 2, the most."""
     rule = Capped()
     look = Look(torch.tensor([0.01, 0.0, 1.0]), torch.tensor([0.0, 0.01, 0.0]), steps=60)
     _, duals = rule.step(torch.zeros(3), look)
