@@ -197,7 +197,7 @@ def test_drift_is_measured_on_the_outputs_that_have_a_record() -> None:
 
 def test_samples_stored_before_a_limit_on_a_column_have_no_value_of_it() -> None:
     held, later = memory([REPLAY] * 3, [0] * 3), torch.tensor([[1], [0], [1]], dtype=torch.int16)
-    one, two = ({name: 0.2 for name in names} for names in (["plan=old"], ["plan=old", "age=60"]))
+    one, two = (dict.fromkeys(names, 0.2) for names in (["plan=old"], ["plan=old", "age=60"]))
     StoredSamples(held, OBJECTIVES["classification"], CPU, segments=Segments(as_limits(one).segments)).upgrade([False])
     assert held["codes"].tolist() == [[0]] * 3
     held["codes"].copy_(later)
