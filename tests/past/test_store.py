@@ -76,7 +76,10 @@ def test_bytes_bound_what_all_columns_take_together():
 
 def test_bytes_too_few_for_one_sample_say_what_a_sample_takes():
     with pytest.raises(UsageError, match="each takes 28 bytes"):
-        Memory("20B").append(**rows([1]))
+        Memory("27B").append(**rows([1]))
+    memory = Memory("28B")
+    memory.append(**rows([1]))
+    assert memory.capacity == 1
 
 
 def test_columns_keep_the_dtype_of_the_data():
