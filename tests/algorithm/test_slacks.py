@@ -148,3 +148,16 @@ def test_one_loss_that_is_no_number_stops_the_run(lost):
 
     with pytest.raises(Diverged, match="no longer finite"):
         measured(survey, by_task(), look)
+
+
+def test_a_task_of_one_sample_has_a_standard_error_of_a_half_and_one_of_none_no_slack():
+    tasks = task_sets(torch.tensor([0, 2, 2]), 3)
+    limits = torch.full((3,), 0.5, dtype=torch.float64)
+    constraints = Constraints(tasks, tasks, tasks, limits, torch.zeros(3).bool(), torch.zeros(3), limits)
+    found = measured(
+        Survey(tasks, 9, torch.Generator()), constraints, lambda numbers: torch.full((len(numbers), 2), 2.0)
+    )
+    assert found.visited.tolist() == [0, 2]
+    assert found.errors.tolist() == pytest.approx([0.5, 0.25])
+    assert (found.slacks.tolist(), found.share) == ([1.5, 1.5], 2 / 3)
+    assert found.told.isnan().tolist() == [False, True, False]

@@ -66,6 +66,7 @@ def test_rows_in_a_file_take_what_they_would_take_in_ram(dtype: torch.dtype) -> 
     """Below the bound on the file's rows a column gives back slots as one in RAM does."""
     values = torch.arange(60).view(20, 3).to(dtype)
     disk, ram = FileRows(values, 32), Rows(values, CPU)
+    assert (len(disk.data), len(FileRows(values[:2], 32).data)) == (20, 16)
     ram.reserve(32, 32)
     for step in ("as made", "shrunk"):
         assert (disk.row_bytes(), disk.stored(20), disk.nbytes) == (ram.row_bytes(), ram.stored(20), ram.nbytes), step
