@@ -50,6 +50,7 @@ def test_a_task_is_judged_on_its_witnesses_and_on_its_guards_where_it_has_none()
     first, second, third = seen.by_task(3)
     assert [len(each.tasks) for each in (first, second, third)] == [2, 0, 2]
     assert (bool(first.steered.any()), bool(third.steered.all())) == (False, True)
+    assert (first.split(), second.split()) == ((0.0, 0.0), None)
     # Whoever reads the row must know that these samples steered.
     goal = Limit("5%", value=0.05)
     assert [about_newest("a", goal, True, each).steered for each in (first, third)] == [False, True]

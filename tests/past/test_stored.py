@@ -19,7 +19,7 @@ from pdcl.objective import OBJECTIVES
 from pdcl.past.held_back import GUARD, REPLAY, WITNESS, Counts, allowed
 from pdcl.past.refill import View, chosen_positions, divided, kept_slots
 from pdcl.past.registry import Registry
-from pdcl.past.repeats import hold_back_once
+from pdcl.past.repeats import held_hashes, hold_back_once
 from pdcl.past.segments import Segments
 from pdcl.past.store import Memory
 from pdcl.past.stored import StoredSamples
@@ -133,6 +133,14 @@ def test_no_class_is_held_back_whole(grouped: bool, copies: int) -> None:
         )
         assert set(y[found.trained].tolist()) == set(range(8))
         assert len(found.guards) + len(found.witnesses) == 4
+
+
+def test_a_memory_of_an_older_format_holds_nothing_back() -> None:
+    older, empty = Memory(9), Memory(9)
+    older.append(x=torch.rand(3, 2), y=torch.zeros(3).long())
+    empty.allocate(x=torch.rand(1, 2), y=torch.zeros(1).long(), role=torch.zeros(1, dtype=torch.uint8))
+    assert [held_hashes(each).tolist() for each in (older, empty, memory([REPLAY], [0]))] == [[]] * 3
+    assert len(held_hashes(memory([GUARD, REPLAY, WITNESS], [0] * 3))) == 2
 
 
 def test_of_data_in_files_no_sample_is_left_out_as_a_copy() -> None:

@@ -298,6 +298,14 @@ def test_another_tree_is_refused_by_name():
     assert len(memory) == 1
 
 
+def test_of_two_sequences_one_stays_where_both_are_too_large_together():
+    """Each has 50 entries of one byte and 16 bytes that say where these are; a sixteenth of the bytes stays free."""
+    memory = Memory("100B")
+    memory.allocate(x=Ragged(torch.zeros(9, dtype=torch.uint8), torch.tensor([9])))
+    memory.append(x=Ragged(torch.arange(100, dtype=torch.uint8), torch.tensor([50, 50])))
+    assert (len(memory), memory["x"].values.tolist()) == (1, [*range(50)])
+
+
 def test_a_sequence_larger_than_the_bytes_is_refused_with_its_size():
     memory = Memory("100B")
     memory.append(x=Ragged.of([[1, 2]]))
