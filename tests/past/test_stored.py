@@ -135,6 +135,14 @@ def test_no_class_is_held_back_whole(grouped: bool, copies: int) -> None:
         assert len(found.guards) + len(found.witnesses) == 4
 
 
+def test_without_guards_and_witnesses_a_task_is_searched_for_copies_only_where_some_are_stored() -> None:
+    data = TensorData(torch.cat([torch.zeros(1, 2), torch.rand(4, 2)]), torch.zeros(5).long())
+    for stored, left in ((REPLAY, None), (WITNESS, [1, 2, 3, 4]), (GUARD, [1, 2, 3, 4])):
+        past = StoredSamples(memory([stored], [0]), OBJECTIVES["classification"], CPU, guard=0, witness=0)
+        found = past.hold_back(data, None, True, random())
+        assert (None if found is None else found.trained.tolist()) == left
+
+
 def test_a_memory_of_an_older_format_holds_nothing_back() -> None:
     older, empty = Memory(9), Memory(9)
     older.append(x=torch.rand(3, 2), y=torch.zeros(3).long())
