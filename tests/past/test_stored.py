@@ -200,6 +200,16 @@ def test_a_memory_of_one_column_goes_back_too() -> None:
     assert held["x"].tolist() == [*range(6)]
 
 
+def test_what_a_task_had_is_told_by_its_guards_else_by_what_is_replayed_in_the_unit_of_its_limit() -> None:
+    held = memory([REPLAY, REPLAY, GUARD, WITNESS, REPLAY, REPLAY], [0, 0, 0, 0, 1, 1])
+    held["wrong"].copy_(torch.tensor([0.0, 0.0, 1.0, 0.0, 1.0, 0.0]))
+    held["reference"].copy_(torch.tensor([1.0, 2.0, 5.0, 9.0, 3.0, 4.0]))
+    past = StoredSamples(held, OBJECTIVES["classification"], CPU)
+    assert past.references(3, [False] * 3) == [5.0, 3.5, 0.0]
+    assert past.references(3, [True] * 3) == [1.0, 0.5, 0.0]
+    assert past.references(2, [True, False]) == [1.0, 3.5]
+
+
 def test_drift_is_measured_on_the_outputs_that_have_a_record() -> None:
     """A head that grew has no record of its new outputs."""
     nan = torch.nan

@@ -306,6 +306,15 @@ def test_of_two_sequences_one_stays_where_both_are_too_large_together():
     assert (len(memory), memory["x"].values.tolist()) == (1, [*range(50)])
 
 
+def test_what_the_bytes_have_no_room_for_is_dropped_evenly():
+    """26 bytes each: of 188 there are seven."""
+    memory = Memory("200B")
+    memory.allocate(x=Ragged(torch.zeros(1, dtype=torch.uint8), torch.tensor([1])))
+    memory.append(x=Ragged(torch.arange(10, dtype=torch.uint8).repeat_interleave(10), torch.full((10,), 10)))
+    assert [row[0].item() for row in memory["x"]] == [0, 1, 3, 4, 6, 7, 9]
+    assert memory.capacity == 7
+
+
 def test_a_sequence_larger_than_the_bytes_is_refused_with_its_size():
     memory = Memory("100B")
     memory.append(x=Ragged.of([[1, 2]]))
