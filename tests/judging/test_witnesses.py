@@ -106,7 +106,7 @@ def test_a_multiple_of_a_loss_is_judged_at_the_scale_of_the_loss_when_it_was_lea
     assert row.clip == pytest.approx(10 * 1.5 * 40.0)
 
 
-@pytest.mark.parametrize(("passes", "advice"), [(2.0, "fewer epochs or the method exact"), (1.0, "the method exact")])
+@pytest.mark.parametrize(("passes", "advice"), [(2.0, "fewer epochs or the method exact"), (1.5, "the method exact")])
 def test_fewer_epochs_are_advised_where_there_was_more_than_one_and_stored_samples_are_learned_by_heart(
     passes: float, advice: str
 ) -> None:
