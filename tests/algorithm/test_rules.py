@@ -1,15 +1,17 @@
 """Rules by name: what is written is what runs, and what has no effect is refused."""
 
+import math
 import re
 from dataclasses import dataclass, fields, replace
 
 import pytest
 import torch
 
-from pdcl.algorithm.dual_rules import Ascent
-from pdcl.algorithm.partition_rules import Affine, Generalization
+from pdcl.algorithm.dual_rules import Ascent, DualRule
+from pdcl.algorithm.levers import Lever
+from pdcl.algorithm.partition_rules import Affine, Generalization, PartitionRule
 from pdcl.algorithm.rules import HOMES, _base, describe_rule, register_rule, rule, rule_names, settings
-from pdcl.algorithm.selection_rules import ByDual
+from pdcl.algorithm.selection_rules import ByDual, SelectionRule
 from pdcl.errors import UsageError
 from pdcl.learning.primal_dual import PrimalDual
 from pdcl.learning.progress import Pace
@@ -203,3 +205,15 @@ def test_dropping_outliers_takes_the_largest_duals_out_of_the_draw():
     weights = rule("selection", "dual:clip=1,uniform_share=0,drop=.2").weights(duals)
     assert weights[4] == 0
     assert (weights[1:4] / weights[1:4].sum()).tolist() == pytest.approx([1 / 6, 1 / 3, 1 / 2])
+
+
+def test_what_a_rule_of_ones_own_leaves_unsaid_is_the_usual():
+    """Rules with nothing but what every rule of their kind must have."""
+    dual, selection, partition, lever = (
+        type("Own", (base,), dict.fromkeys(base.__abstractmethods__))()  # type: ignore[attr-defined]
+        for base in (DualRule, SelectionRule, PartitionRule, Lever)
+    )
+    assert (dual.moves, dual.most, dual.shadow_lr, dual.relaxation) == (True, math.inf, 0.1, 0.0)
+    assert dual.init(torch.ones(2)).tolist() == [1.0, 1.0]
+    assert (selection.by_dual, selection.balance, selection.rescore, selection.pool(7, 2)) == (True, True, True, 7)
+    assert (partition.by_room, lever.state_dict()) == (False, {})

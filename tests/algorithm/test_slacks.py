@@ -45,6 +45,21 @@ def surveyed(most, seed=0, constraints=None):
     return constraints, measured(survey, constraints, look), seen
 
 
+def test_without_any_weight_nothing_is_replayed_unless_batch_statistics_need_it():
+    constraints = by_sample()
+    duals = Duals(constraints.limits, torch.zeros(24, dtype=torch.float64), Ascent())
+    algorithm = Algorithm1(constraints, duals, ByDual(), Survey(constraints.measured_on, 9, torch.Generator()))
+    generator = torch.Generator().manual_seed(0)
+    assert algorithm.draw(5, generator) is None
+    algorithm.always_replays = True
+    drawn = algorithm.draw(5, generator)
+    assert (len(drawn.slots), drawn.weights.tolist()) == (5, [0.0] * 5)
+    assert set(drawn.slots.tolist()) <= set(SLOTS.tolist())
+    duals.values[:] = 1.0
+    algorithm.weigh()
+    assert algorithm.draw(5, generator).weights.tolist() == pytest.approx([2 / 5] * 5), "λ of two tasks, 1 each"
+
+
 def test_of_many_samples_some_are_looked_at_each_once_and_held_to_its_own_limit():
     constraints, found, (seen,) = surveyed(8)
     assert 3 <= len(seen) <= 8
@@ -133,3 +148,16 @@ def test_one_loss_that_is_no_number_stops_the_run(lost):
 
     with pytest.raises(Diverged, match="no longer finite"):
         measured(survey, by_task(), look)
+
+
+def test_a_task_of_one_sample_has_a_standard_error_of_a_half_and_one_of_none_no_slack():
+    tasks = task_sets(torch.tensor([0, 2, 2]), 3)
+    limits = torch.full((3,), 0.5, dtype=torch.float64)
+    constraints = Constraints(tasks, tasks, tasks, limits, torch.zeros(3).bool(), torch.zeros(3), limits)
+    found = measured(
+        Survey(tasks, 9, torch.Generator()), constraints, lambda numbers: torch.full((len(numbers), 2), 2.0)
+    )
+    assert found.visited.tolist() == [0, 2]
+    assert found.errors.tolist() == pytest.approx([0.5, 0.25])
+    assert (found.slacks.tolist(), found.share) == ([1.5, 1.5], 2 / 3)
+    assert found.told.isnan().tolist() == [False, True, False]

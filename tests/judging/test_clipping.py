@@ -114,7 +114,10 @@ def test_a_multiple_of_what_was_is_judged_at_its_own_scale() -> None:
 def test_a_clipped_reference_breaks_no_limit() -> None:
     """The mean halved, from 10 to 5. Of losses clipped at ln 100 it would have risen from .46 to .92."""
     then, now = wrong_in(0.1, 100.0), wrong_in(0.2, 25.0)
-    assert judge_task("a", Limit("1.1x", "loss", value=0.01, factor=1.1), then, now).verdict == "undecided"
+    limit = Limit("1.1x", "loss", value=0.01, factor=1.1)
+    assert judge_task("a", limit, then, now).verdict == "undecided"
+    # 1.1 times the mean of 1 as it was, which losses of 4 are above, however large the clipped one was.
+    assert judge_task("a", limit, wrong_in(0.01, 100.0), np.full(400, 4.0)).verdict == "BROKEN"
 
 
 def test_the_looser_limit_of_a_broken_row_would_be_kept_with_its_own_clip() -> None:

@@ -58,6 +58,12 @@ def test_a_multiple_of_what_was_gets_no_looser_limit_and_a_loss_no_places() -> N
     assert re.fullmatch(r"looser limit \([\d.]+ would be kept\)", row.advice[0])
 
 
+def test_a_multiple_of_an_error_rate_gets_no_looser_limit_but_places() -> None:
+    row = judge_task("a", Limit("1.5x>=7%", value=0.07, factor=1.5), THEN, NOW, held=Held(40, 1000))
+    assert (row.verdict, row.limit, len(row.advice)) == ("BROKEN", pytest.approx(0.075), 1)
+    assert row.advice[0].startswith("more memory (at least ")
+
+
 def heart(wrong: float, looked: int, passes: float = 5.0) -> Held:
     return Held(40, 1000, wrong, looked, passes)
 

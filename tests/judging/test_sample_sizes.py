@@ -13,9 +13,10 @@ from pdcl.limits.limit import Limit
 from pdcl.release.estimates import estimate_of, further
 
 
-def share_kept(n, points, changed, level, runs=1000):
-    """How often "at most `points` worse" is found where nothing got worse."""
-    drawn = np.random.default_rng(0).multinomial(n, [changed / 2, changed / 2, 1 - changed], runs)[:, :2]
+def share_kept(n, points, changed, level, change=0.0, runs=1000):
+    """How often "at most `points` worse" is found where the error rate rose by `change`."""
+    each = [(changed + change) / 2, (changed - change) / 2, 1 - changed]
+    drawn = np.random.default_rng(0).multinomial(n, each, runs)[:, :2]
     pairs, counts = np.unique(drawn, axis=0, return_counts=True)
     kept = [change_upper(b, c, n, level) <= points / 100 for b, c in pairs.tolist()]
     return counts[kept].sum() / runs
@@ -26,6 +27,12 @@ def share_kept(n, points, changed, level, runs=1000):
 def test_so_many_paired_samples_decide_as_often_as_planned(points, changed, level, power):
     n = samples_needed(points, changed, power, level)
     assert share_kept(n, points, changed, level) == pytest.approx(power, abs=0.1)
+
+
+@pytest.mark.parametrize(("points", "changed", "change"), [(5, 0.06, -0.05), (10, 0.06, -0.06), (10, 0.2, 0.05)])
+def test_so_many_paired_samples_decide_where_something_rose_or_fell(points, changed, change):
+    n = samples_needed(points, changed, change=change)
+    assert share_kept(n, points, changed, 0.05, change) == pytest.approx(0.8, abs=0.08)
 
 
 def test_two_points_want_hundreds_to_thousands():

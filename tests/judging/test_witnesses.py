@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
 
 from pdcl.judging import replayed
-from pdcl.judging.witnesses import Newest, about_newest, about_segments, after_task, look_at_witnesses, why_none
+from pdcl.judging.witnesses import (
+    Newest,
+    about_newest,
+    about_segments,
+    after_task,
+    goal_of_newest,
+    look_at_witnesses,
+    why_none,
+)
 from pdcl.limits.limit import Limit
 from pdcl.limits.limits import as_limits
 from pdcl.limits.tolerances import Tolerances
@@ -50,6 +59,7 @@ def test_a_task_is_judged_on_its_witnesses_and_on_its_guards_where_it_has_none()
     first, second, third = seen.by_task(3)
     assert [len(each.tasks) for each in (first, second, third)] == [2, 0, 2]
     assert (bool(first.steered.any()), bool(third.steered.all())) == (False, True)
+    assert (first.split(), second.split()) == ((0.0, 0.0), None)
     # Whoever reads the row must know that these samples steered.
     goal = Limit("5%", value=0.05)
     assert [about_newest("a", goal, True, each).steered for each in (first, third)] == [False, True]
@@ -94,6 +104,53 @@ def test_a_multiple_of_a_loss_is_judged_at_the_scale_of_the_loss_when_it_was_lea
     newest = Newest(Reached(1.0, float("nan")), [4])
     row = after_task(past, limits, registry(100, 100), newest, lambda x: x)[0]
     assert row.clip == pytest.approx(10 * 1.5 * 40.0)
+
+
+@pytest.mark.parametrize(("passes", "advice"), [(2.0, "fewer epochs or the method exact"), (1.5, "the method exact")])
+def test_fewer_epochs_are_advised_where_there_was_more_than_one_and_stored_samples_are_learned_by_heart(
+    passes: float, advice: str
+) -> None:
+    past = held([REPLAY] * 50 + [WITNESS] * 40, [0] * 90)
+    past.memory["x"][50:] = torch.tensor([0.0, 1.0])
+    limits = Tolerances("5%")
+    limits.names, limits.values = ["a", "b"], [0.05, 0.05]
+    newest = Newest(Reached(0.1, 0.0), [50], passes=passes)
+    row = after_task(past, limits, registry(400, 400), newest, lambda x: x)[0]
+    assert (row.verdict, row.stored) == ("BROKEN", 0.0)
+    assert advice in row.advice
+
+
+@pytest.mark.parametrize("open_ended", [True, False])
+def test_a_limit_of_a_name_that_no_task_has_is_a_row_where_nobody_knows_which_tasks_will_come(open_ended: bool) -> None:
+    limits = Tolerances({"a": "5%", "misspelled": "5%"})
+    limits.names, limits.values = ["a", "b"], [0.05, math.nan]
+    newest = Newest(Reached(0.1, 0.0), [1], open_ended=open_ended)
+    table = after_task(held([WITNESS, REPLAY], [0, 0]), limits, registry(40, 40), newest, lambda x: x)
+    assert [row.task for row in table] == ["a", *["misspelled"] * open_ended, "b"]
+    assert [row.samples for row in table] == [1, *[0] * open_ended, 0]
+    assert (table[1].verdict == "no samples yet") == open_ended
+
+
+@pytest.mark.parametrize(
+    ("reached", "before", "classes", "expected"),
+    [
+        (0.05, [], 10, (0.9 + 0.05) / 2),
+        (0.6, [], 10, (0.9 + 0.45) / 2),
+        (0.6, [0.1, 0.2, 0.9], 10, (0.9 + 0.2) / 2),
+        (0.6, [math.nan, 0.7], 10, (0.9 + 0.6) / 2),
+        (1.0, [1.0], 10, (0.9 + 0.81) / 2),
+        (0.1, [], 1, (0.5 + 0.1) / 2),
+        (math.nan, [0.1], 10, None),
+    ],
+)
+def test_a_new_task_must_come_half_way_from_chance_to_what_can_be_attained(
+    reached: float, before: list[float], classes: int, expected: float | None
+) -> None:
+    """Its own training error, but no more than past tasks had (half of chance, where none is), or .9 of chance."""
+    goal, stated = goal_of_newest(Tolerances(None), Reached(0.1, reached), before, classes)
+    assert not stated
+    assert (None if goal is None else goal.value) == (None if expected is None else pytest.approx(expected))
+    assert goal_of_newest(Tolerances({"new": "30%"}), Reached(0.1, reached), before, classes)[1]
 
 
 def test_why_a_task_can_have_no_witnesses_names_its_smallest_group() -> None:

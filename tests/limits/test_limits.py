@@ -128,3 +128,11 @@ def test_a_learner_takes_points_and_limits_by_name():
     tolerances.names[:] = ["legacy", "2026-12"]
     assert [tolerances.of(0), tolerances.of(1)] == [Rise(2), Fixed(0.3)]
     assert [tolerances.unit(0), tolerances.unit(1)] == ["error", "loss"]
+
+
+def test_a_limit_is_a_number_once_the_reference_is_known_and_no_error_rate_is_above_1():
+    rise, share = Limit("+2pt", rise=0.02), Limit("1.5x>=5%", value=0.05, factor=1.5)
+    assert [rise.of(then) for then in (0.25, 0.99, None)] == [0.27, 1.0, None]
+    assert [share.of(then) for then in (0.2, 0.01, 0.8, None)] == pytest.approx([0.3, 0.05, 1.0, None])
+    assert Limit("1.5x", "loss", factor=1.5).of(2.0) == 3.0
+    assert Limit("5%", value=0.05).of(None) == Limit("5%", value=0.05).of(0.5) == 0.05

@@ -145,6 +145,20 @@ def test_at_most_a_tenth_of_a_small_task_is_held_back() -> None:
     assert (len(found.guards), len(found.witnesses), len(found.trained)) == (3, 3, 24)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "samples", "expected"),
+    [
+        (Counts(30, 30), 100, (10, 10)),
+        (Counts(30, 30, least_guards=20), 100, (20, 10)),
+        (Counts(30, 30, least_guards=20), 40, (10, 4)),
+        (Counts(12, 2, least_guards=20), 100, (12, 2)),
+        (Counts(30, 30, least_guards=20), 400, (30, 30)),
+    ],
+)
+def test_guards_that_are_needed_may_be_a_quarter_of_a_small_task(wanted: Counts, samples: int, expected: Any) -> None:
+    assert wanted.within(samples) == expected
+
+
 def test_guards_steer_in_place_of_stored_samples() -> None:
     learner = taught(tasks=2)
     learner.core.begin(10, 10)

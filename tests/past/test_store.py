@@ -9,7 +9,7 @@ from scipy import stats
 
 from pdcl.errors import UsageError
 from pdcl.past.bound import parse_bound
-from pdcl.past.origins import bytes_by_row, rows_apart, rows_left_out
+from pdcl.past.origins import Origins, bytes_by_row, rows_apart, rows_left_out
 from pdcl.past.store import Memory
 
 
@@ -37,10 +37,33 @@ def test_a_bound_is_a_number_of_samples_or_of_bytes(bound, meaning):
     assert parse_bound(bound) == meaning
 
 
-@pytest.mark.parametrize("bound", ["64XB", "-3", "1.5", "many", ""])
+@pytest.mark.parametrize("bound", ["64XB", "-3", "1.5", "many", "", 10**19, "12345678901234567890"])
 def test_a_bound_that_is_neither_is_refused_by_name(bound):
     with pytest.raises(UsageError, match="neither a number of samples"):
         parse_bound(bound)
+
+
+@pytest.mark.parametrize("bound", [0, "0", "0MB", "0.0B"])
+def test_a_bound_that_holds_nothing_is_refused(bound):
+    with pytest.raises(UsageError, match="holds nothing; give at least one sample per task"):
+        parse_bound(bound)
+
+
+def test_a_column_that_is_not_there_is_a_key_error():
+    memory = Memory(4)
+    memory.append(**rows([1]))
+    with pytest.raises(KeyError, match="outputs"):
+        memory["outputs"]
+
+
+def test_a_memory_follows_where_its_rows_come_from():
+    memory = Memory(9)
+    memory.append(**rows(range(5)))
+    memory.origins = Origins(5)
+    memory.keep(torch.tensor([4, 0, 2]))
+    memory.append(**rows([7]))
+    memory.write(torch.tensor([1]), **rows([8]))
+    assert memory.origins.rows.tolist() == [4, -1, 2, -1]
 
 
 def test_bytes_bound_what_all_columns_take_together():
@@ -53,7 +76,10 @@ def test_bytes_bound_what_all_columns_take_together():
 
 def test_bytes_too_few_for_one_sample_say_what_a_sample_takes():
     with pytest.raises(UsageError, match="each takes 28 bytes"):
-        Memory("20B").append(**rows([1]))
+        Memory("27B").append(**rows([1]))
+    memory = Memory("28B")
+    memory.append(**rows([1]))
+    assert memory.capacity == 1
 
 
 def test_columns_keep_the_dtype_of_the_data():

@@ -19,7 +19,7 @@ from pdcl.objective import OBJECTIVES
 from pdcl.past.held_back import GUARD, REPLAY, WITNESS, Counts, allowed
 from pdcl.past.refill import View, chosen_positions, divided, kept_slots
 from pdcl.past.registry import Registry
-from pdcl.past.repeats import hold_back_once
+from pdcl.past.repeats import held_hashes, hold_back_once
 from pdcl.past.segments import Segments
 from pdcl.past.store import Memory
 from pdcl.past.stored import StoredSamples
@@ -135,6 +135,22 @@ def test_no_class_is_held_back_whole(grouped: bool, copies: int) -> None:
         assert len(found.guards) + len(found.witnesses) == 4
 
 
+def test_without_guards_and_witnesses_a_task_is_searched_for_copies_only_where_some_are_stored() -> None:
+    data = TensorData(torch.cat([torch.zeros(1, 2), torch.rand(4, 2)]), torch.zeros(5).long())
+    for stored, left in ((REPLAY, None), (WITNESS, [1, 2, 3, 4]), (GUARD, [1, 2, 3, 4])):
+        past = StoredSamples(memory([stored], [0]), OBJECTIVES["classification"], CPU, guard=0, witness=0)
+        found = past.hold_back(data, None, True, random())
+        assert (None if found is None else found.trained.tolist()) == left
+
+
+def test_a_memory_of_an_older_format_holds_nothing_back() -> None:
+    older, empty = Memory(9), Memory(9)
+    older.append(x=torch.rand(3, 2), y=torch.zeros(3).long())
+    empty.allocate(x=torch.rand(1, 2), y=torch.zeros(1).long(), role=torch.zeros(1, dtype=torch.uint8))
+    assert [held_hashes(each).tolist() for each in (older, empty, memory([REPLAY], [0]))] == [[]] * 3
+    assert len(held_hashes(memory([GUARD, REPLAY, WITNESS], [0] * 3))) == 2
+
+
 def test_of_data_in_files_no_sample_is_left_out_as_a_copy() -> None:
     """They aren't read for it: twenty equal samples, of which two are witnesses and the others trained on."""
     data = TensorData(torch.zeros(20, 2), torch.zeros(20).long())
@@ -182,6 +198,39 @@ def test_a_memory_of_one_column_goes_back_too() -> None:
     held.replace(torch.tensor([5, 2]), x=torch.tensor([70, 71]))
     held.restore(before)
     assert held["x"].tolist() == [*range(6)]
+
+
+def test_what_a_task_had_is_told_by_its_guards_else_by_what_is_replayed_in_the_unit_of_its_limit() -> None:
+    held = memory([REPLAY, REPLAY, GUARD, WITNESS, REPLAY, REPLAY], [0, 0, 0, 0, 1, 1])
+    held["wrong"].copy_(torch.tensor([0.0, 0.0, 1.0, 0.0, 1.0, 0.0]))
+    held["reference"].copy_(torch.tensor([1.0, 2.0, 5.0, 9.0, 3.0, 4.0]))
+    past = StoredSamples(held, OBJECTIVES["classification"], CPU)
+    assert past.references(3, [False] * 3) == [5.0, 3.5, 0.0]
+    assert past.references(3, [True] * 3) == [1.0, 0.5, 0.0]
+    assert past.references(2, [True, False]) == [1.0, 3.5]
+
+
+def test_drift_is_measured_on_the_outputs_that_have_a_record() -> None:
+    """A head that grew has no record of its new outputs."""
+    nan = torch.nan
+    for recorded, expected in (([[1.0, 2.0], [3.0, 4.0]], [4.0, 0.5]), ([[1.0, nan], [nan, nan]], [4.0, 0.0])):
+        held = memory([REPLAY] * 2, [0] * 2, outputs=torch.tensor(recorded))
+        past = StoredSamples(held, OBJECTIVES["classification"], CPU, records=True)
+        past.lay_out(1, by_sample=False, soften=0.0, learned=[2])
+        outputs = torch.tensor([[3.0, 4.0], [3.0, 5.0]])
+        assert past.recorded.drift(outputs, past.recorded.of(torch.arange(2))).tolist() == expected
+
+
+def test_samples_stored_before_a_limit_on_a_column_have_no_value_of_it() -> None:
+    held, later = memory([REPLAY] * 3, [0] * 3), torch.tensor([[1], [0], [1]], dtype=torch.int16)
+    one, two = (dict.fromkeys(names, 0.2) for names in (["plan=old"], ["plan=old", "age=60"]))
+    StoredSamples(held, OBJECTIVES["classification"], CPU, segments=Segments(as_limits(one).segments)).upgrade([False])
+    assert held["codes"].tolist() == [[0]] * 3
+    held["codes"].copy_(later)
+    for limits, width in ((one, 1), (two, 2)):
+        past = StoredSamples(held, OBJECTIVES["classification"], CPU, segments=Segments(as_limits(limits).segments))
+        past.upgrade([False])
+        assert held["codes"].tolist() == [[*row, *[0] * (width - 1)] for row in later.tolist()]
 
 
 def test_what_a_task_only_looks_at_is_not_copied_for_the_journal() -> None:

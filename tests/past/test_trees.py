@@ -117,6 +117,10 @@ def test_bytes_bound_what_is_allocated_after_every_step(sizes, most, form):
         assert memory.stored <= memory.nbytes <= most
         assert len(held) == len(set(held)) <= memory.capacity
         check(memory, form, held)
+    again = Memory(f"{most}B")
+    again.load_state_dict(memory.state_dict())
+    assert again.stored <= again.nbytes <= most
+    check(again, form, held)
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=1, max_size=12), st.integers(900, 3000))
@@ -204,6 +208,16 @@ def test_widened_outputs_still_fit_into_the_bytes():
     assert again.capacity == memory.capacity == 1000 // 32
 
 
+def test_fewer_wide_rows_fit_into_the_bytes_even_while_few_are_held():
+    memory = Memory("1KB")
+    memory.append(id=torch.arange(3, dtype=torch.int32), outputs=torch.rand(3, 4))
+    assert memory.capacity == 1000 // 20
+    memory.widen("outputs", torch.ones(3, 13))
+    assert memory.capacity == 1000 // 72
+    memory.join_column("more", torch.ones(3, 10))
+    assert (memory.capacity, len(memory)) == (1000 // 112, 3)
+
+
 def test_a_state_of_plain_tensors_is_as_it_was_before_there_were_trees():
     """States that are on users' disks: the same keys, and rings whose table has its full width."""
     x = torch.arange(20).reshape(5, 4).to(torch.uint8)
@@ -282,6 +296,23 @@ def test_another_tree_is_refused_by_name():
     with pytest.raises(UsageError, match=r"'x\.text\.0' holds sequences"):
         memory.append(**wrong)
     assert len(memory) == 1
+
+
+def test_of_two_sequences_one_stays_where_both_are_too_large_together():
+    """Each has 50 entries of one byte and 16 bytes that say where these are; a sixteenth of the bytes stays free."""
+    memory = Memory("100B")
+    memory.allocate(x=Ragged(torch.zeros(9, dtype=torch.uint8), torch.tensor([9])))
+    memory.append(x=Ragged(torch.arange(100, dtype=torch.uint8), torch.tensor([50, 50])))
+    assert (len(memory), memory["x"].values.tolist()) == (1, [*range(50)])
+
+
+def test_what_the_bytes_have_no_room_for_is_dropped_evenly():
+    """26 bytes each: of 188 there are seven."""
+    memory = Memory("200B")
+    memory.allocate(x=Ragged(torch.zeros(1, dtype=torch.uint8), torch.tensor([1])))
+    memory.append(x=Ragged(torch.arange(10, dtype=torch.uint8).repeat_interleave(10), torch.full((10,), 10)))
+    assert [row[0].item() for row in memory["x"]] == [0, 1, 3, 4, 6, 7, 9]
+    assert memory.capacity == 7
 
 
 def test_a_sequence_larger_than_the_bytes_is_refused_with_its_size():

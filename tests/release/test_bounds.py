@@ -39,6 +39,12 @@ def test_a_bound_is_below_the_limit_exactly_where_the_test_refutes():
     assert ((lower >= limits) == (bounds.rate_below(errors, 60, limits) <= 0.05)).all()
 
 
+def test_no_mean_of_values_up_to_1_is_above_1():
+    ones = np.ones((2, 5))
+    assert bounds.mean_above(ones, 1.0, 0.05).tolist() == bounds.mean_below(0 * ones, 0.0, 0.05).tolist() == [0.0, 0.0]
+    assert bounds.mean_upper(ones[0], 0.05) == 1.0
+
+
 def test_betting_bounds_enclose_the_mean_and_agree_with_their_tests():
     values = np.random.default_rng(1).beta(0.3, 4, 250)
     upper, lower = bounds.mean_upper(values, 0.05), bounds.mean_lower(values, 0.05)

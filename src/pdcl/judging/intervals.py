@@ -76,9 +76,9 @@ def interval(
     then: npt.ArrayLike | None,
     now: npt.ArrayLike,
     level: float,
-    clip: float | None = None,
-    groups: npt.ArrayLike | None = None,
-    typical: float = 0.0,
+    clip: float | None,
+    groups: npt.ArrayLike | None,
+    typical: float,
 ) -> Interval:
     """The interval of one limit. then, now: an outcome per sample at the reference and now, [n]; wrong is 1.
 

@@ -19,7 +19,7 @@ TRIES = 10
 BY_HEART = 0.25
 # Their upper bound misses at most so often.
 SIDE = 0.01
-# Passes, from which fewer are possible.
+# Passes beyond which fewer are possible.
 MORE_THAN_ONE = 1.5
 
 

@@ -62,7 +62,7 @@ def samples_needed_for_mean(
 
     widens: with more samples than so many the range is wider, as is their root: n = a + b √(n / widens).
     """
-    gap, doubt = min(abs(mean - limit), 1.0), math.log(1 / level)
+    gap, doubt = abs(mean - limit), math.log(1 / level)
     if gap * MOST < doubt:
         return None
     room = max(1 - limit if mean < limit else limit, CLOSE)

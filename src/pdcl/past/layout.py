@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -24,11 +23,6 @@ class Layout:
     tasks: Sets
     sets: Sets
     measured_on: Sets
-
-    @cached_property
-    def in_order(self) -> bool:
-        """Whether memory is the replayed slots in their order, nothing else."""
-        return torch.equal(self.tasks.members, torch.arange(len(self.task_of)))
 
 
 def lay_out(memory: Memory, past: int, by_sample: bool, segments: Segments) -> Layout:

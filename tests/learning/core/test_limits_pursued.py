@@ -119,8 +119,8 @@ def test_a_gain_answers_a_slack_and_ends_with_it() -> None:
 
 
 def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
-    """By hand: SE 0, slack 1 pt → z = 1; SE 1 pt, slack 0, margin 1 → z = 1/√2; slack 1 → z = 2, the most."""
-    rule = Capped(cap=3.0, decay=0.25, margin=1.0)
+    """By hand, A = 3: SE 0, slack 1 pt → z = 1; SE 1 pt, slack 0, margin 1 → z = 1/√2; slack 1 → z = 2, the most."""
+    rule = Capped()
     look = Look(torch.tensor([0.01, 0.0, 1.0]), torch.tensor([0.0, 0.01, 0.0]), steps=60)
     _, duals = rule.step(torch.zeros(3), look)
     assert duals.tolist() == pytest.approx([3 / 120, 3 / 120 / math.sqrt(2), 2 * 3 / 120])
@@ -130,6 +130,17 @@ def test_capped_duals_move_without_a_unit_and_never_past_their_cap() -> None:
     assert duals.tolist() == [3.0] * 3
     _, fallen = rule.step(torch.full((1,), 0.01), Look(-torch.ones(1), torch.zeros(1), steps=1))
     assert fallen.tolist() == [0.0]
+
+
+def test_capped_duals_settle_where_their_decay_outweighs_the_slack_and_visits_of_a_share_step_further() -> None:
+    """Half a point over is z = .5, which κ I = I/4 equals at I = 2."""
+    rule, over = Capped(), (torch.full((1,), 0.005), torch.zeros(1))
+    state = rule.init(torch.zeros(1))
+    for _ in range(1000):
+        state, duals = rule.step(state, Look(*over, steps=10))
+    assert duals.tolist() == pytest.approx([2.0])
+    _, part = rule.step(torch.zeros(1), Look(*over, share=0.25, steps=10))
+    assert part.tolist() == pytest.approx([4 * 0.5 * 3 / 20])
 
 
 def test_memory_goes_by_the_room_that_limits_leave() -> None:
