@@ -145,9 +145,10 @@ def slda_at_equal_bytes() -> list[float]:
     return [100 * (mean(one) - mean(other)) for one, other in pairs if one and other]
 
 
-def ahead_of_slda() -> list[tuple[str, float]]:
-    pairs = [(name, scores(name, None, "exact"), scores(name, None, "slda")) for name in SETTINGS]
-    return [(name, 100 * (mean(own) - mean(other))) for name, own, other in pairs if own]
+def ahead_of(rival: str) -> list[tuple[str, float]]:
+    """Without a bound: exact less slda or ncm on the same features."""
+    pairs = [(name, scores(name, None, "exact"), scores(name, None, rival)) for name in SETTINGS]
+    return [(name, 100 * (mean(one) - mean(other))) for name, one, other in pairs if one]
 
 
 # Limits.
@@ -278,6 +279,21 @@ def curves_table() -> str:
     return table(["stream", *(f"r {shift} points" for shift in shifts)], rows)
 
 
+def falling_curves() -> tuple[int, int]:
+    """Of how many streams no stricter limit has a larger error; and of how many in all."""
+    rows = [
+        [cell.split(" → ")[1] for cell in line.split(" | ")[1:] if "→" in cell] for line in curves_table().split("\n")
+    ]
+    curves = [[float(each.strip(" |")) for each in row] for row in rows if row]
+    return sum(curve == sorted(curve) for curve in curves), len(curves)
+
+
+def shift_of(stream: str) -> tuple[float, float]:
+    """The mean error of equal weights on test data and on held-out training data, in %."""
+    rows = [row for row in LIMITS if (row["stream"], row["scenario"]) == (stream, "equal weights")]
+    return 100 * mean(mean(row["errors"]) for row in rows), 100 * mean(mean(row["references"]) for row in rows)
+
+
 def verdicts() -> Row:
     """Of all limits of past tasks, at the end of the stream."""
     said = []
@@ -313,72 +329,3 @@ def impossible_table() -> str:
         ["stream", "seed", "limit %", "its error %, equal → exact", "mean error, points", "worst other task, points"],
         rows,
     )
-
-
-# Ablations and growth.
-
-
-def ablation_tables() -> str:
-    kinds = sorted({row["kind"] for row in ABLATIONS if "accuracy" in row})
-    streams = sorted({row["stream"] for row in ABLATIONS})
-    grid = []
-    for kind in kinds:
-        cells = [
-            [row["accuracy"] for row in ABLATIONS if (row["stream"], row["kind"]) == (name, kind)] for name in streams
-        ]
-        title = "as it is: lda, ρ by cross-validation" if kind == "chosen" else kind
-        grid.append([title, *(f"{100 * mean(each):.1f}" if each else "–" for each in cells)])
-    changed = []
-    for kind in ("rare", "unbalanced", "recurring"):
-        for name in streams:
-            rows = [row for row in ABLATIONS if (row["stream"], row["kind"]) == (name, kind)]
-            if rows:
-                methods = ("exact", "exact-plain", "slda", "joint")
-                cells = [percent([row[m]["mean"] for row in rows]) for m in methods]
-                recalls = [percent([row[m]["recall"] for row in rows]) if kind == "rare" else "" for m in methods]
-                changed.append(
-                    [kind, name, *(f"{c}{' · ' + r if r else ''}" for c, r in zip(cells, recalls, strict=True))]
-                )
-    heads = ["stream is", "", "exact", "all samples alike", "slda", "joint, classes balanced"]
-    return f"{table(heads, changed)}\n\n{table(['head and ρ', *streams], grid)}"
-
-
-def growth_table() -> str:
-    rows = [
-        [
-            row["axis"],
-            f"{row['value']:,}",
-            f"{row['tasks']:,}",
-            f"{row['learning']:.1f}",
-            f"{1000 * row['early_task']:.0f}",
-            f"{1000 * row['last_task']:.0f}",
-            f"{row['bytes'] / 1e6:.2f}",
-            f"{row['peak_mb']:,}",
-        ]
-        for row in GROWTH
-    ]
-    heads = [
-        "axis",
-        "value",
-        "tasks",
-        "CPU s",
-        "ms an early task",
-        "ms a late task",
-        "MB kept",
-        "MB peak of the process",
-    ]
-    return table(heads, rows)
-
-
-def small_table() -> str:
-    """Means over seeds, of each table and size."""
-    rows = []
-    for name, samples in dict.fromkeys((row["stream"], row["samples"]) for row in SMALL):
-        some = [row for row in SMALL if (row["stream"], row["samples"]) == (name, samples)]
-        errors = [f"{mean(row[each] for row in some):.1f}" for each in ("exact", "best", "rival")]
-        rows.append([name, str(samples), str(len(some)), *errors])
-    return table(["table", "samples", "seeds", "exact", "best ρ by test", "scikit-learn, all at once"], rows)
-
-
-def rare_gap() -> list[float]:
-    return [100 * (row["exact"]["recall"] - row["joint"]["recall"]) for row in ABLATIONS if row["kind"] == "rare"]
