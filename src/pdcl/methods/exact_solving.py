@@ -135,11 +135,15 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
     if steered:
         found = _error_limits(past, weights, steered, found, not in_loss)
     found = replace(found, factor=_factor(past, found.W, found.head))
-    return replace(found, whole=_with_guards(past, weights)) if past.free_guards and len(guards.tasks) else found
+    if not past.free_guards or not len(guards.tasks):
+        return found
+    everything = with_guards(past)
+    objective, counts = balanced_loss(everything, past.outputs, guards.classes), output_counts(everything, past.outputs)
+    return replace(found, whole=replace(weights, objective=objective, counts=counts).solve([]))
 
 
-def _with_guards(past: Past, weights: Weights) -> Tensor:
-    """W of all samples, guards too, at the same head and ρ."""
+def with_guards(past: Past) -> list[Moments]:
+    """A set of all samples, guards too."""
     guards = past.guards
     sums = Running(guards.features.shape[1], past.outputs, exact=True)
     sums.include(guards.features, guards.targets)
@@ -148,10 +152,7 @@ def _with_guards(past: Past, weights: Weights) -> Tensor:
     columns = guards.targets if guards.classes else torch.arange(past.outputs)[:, None]
     counts.index_put_((rows, columns), torch.ones((), dtype=torch.long), accumulate=True)
     own = sums.moments(0)
-    own = replace(own, tasks=tuple(tasks.tolist()), counts=counts[:, own.columns])
-    everything = [added([*past.parts, own])]
-    objective = balanced_loss(everything, past.outputs, guards.classes)
-    return replace(weights, objective=objective, counts=output_counts(everything, past.outputs)).solve([])
+    return [added([*past.parts, replace(own, tasks=tuple(tasks.tolist()), counts=counts[:, own.columns])])]
 
 
 def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tuple[Solved, Weights]:
