@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from pdcl.algorithm.guard_search import UNSEEN, Guards
+from pdcl.algorithm.heads import temperature
+from pdcl.methods import exact_solving
 from pdcl.methods.exact_solving import Past, past_scores, solved
 from pdcl.past.statistics import Running
 
@@ -36,3 +38,22 @@ def test_an_output_without_samples_is_below_all_others_on_guards(head: str) -> N
     assert bool((scores[:, 1] == UNSEEN).all())
     assert bool((found.W[:, 1] == 0).all())
     assert float(known.guards.wrong(scores).mean()) < 0.15
+
+
+def test_of_many_guards_three_thousand_choose_the_temperature_and_all_of_them_would_choose_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def counted(scores: torch.Tensor, targets: torch.Tensor) -> float:
+        asked.append(len(scores))
+        return temperature(scores, targets)
+
+    monkeypatch.setattr(exact_solving, "temperature", counted)
+    known = past(8000)
+    found = solved(known, [])
+    assert 1500 <= asked[0] <= 3000
+    scores = past_scores(known, found.W)[:, [0, 2]]
+    assert found.factor == pytest.approx(temperature(scores, known.guards.targets // 2), rel=0.1)
+    solved(past(1000), [])
+    assert asked[1] == 1000
