@@ -13,11 +13,10 @@ from exact_streams import features_of
 from torch import Tensor
 
 import pdcl
-from pdcl.algorithm.closed_form import weighted
 from pdcl.algorithm.guard_search import Weights
 from pdcl.methods.exact import Exact
 from pdcl.methods.exact_limits import known_past
-from pdcl.methods.exact_solving import Solved
+from pdcl.methods.exact_solving import Solved, with_guards
 from pdcl.past.quadratics import exact_loss
 
 STREAMS = ("mnist", "minilm", "tiny, 10 tasks", "speech")
@@ -33,10 +32,9 @@ class Plain(Exact):
 
     def use(self, found: Solved) -> None:
         past = known_past(self)
-        total = sum(each.samples for each in past.parts)
-        parts = [(each.samples / total, exact_loss(each, past.outputs, True)) for each in past.parts]
-        weights = Weights(weighted(parts), [], found.rho, "ridge", past.counts)
-        super().use(replace(found, W=weights.solve([]), head="ridge"))
+        (everything,) = with_guards(past)
+        weights = Weights(exact_loss(everything, past.outputs, True), [], found.rho, "ridge", past.counts)
+        super().use(replace(found, W=weights.solve([]), head="ridge", whole=None))
 
 
 def jobs(seeds: int) -> Iterator[Job]:

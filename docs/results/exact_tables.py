@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-import numpy as np
 from scipy.stats import t as student
 
 HERE = Path(__file__).resolve().parent
@@ -86,7 +85,7 @@ def accuracy_tables() -> str:
                         own,
                         *same,
                         bound,
-                        row["head"],
+                        f"{row['rho']:g}",
                         f"{row['cpu']:.0f}",
                     ]
                 )
@@ -104,7 +103,7 @@ def accuracy_tables() -> str:
         "slda, same φ",
         "ncm, same φ",
         "joint network",
-        "head",
+        "ρ",
         "CPU s, all three",
     ]
     return f"### At equal bytes\n\n{table(heads, equal)}\n\n### At whatever bytes it likes\n\n{table(wide, free)}"
@@ -121,9 +120,35 @@ def ahead_of_replay() -> list[tuple[str, float]]:
     return found
 
 
-def ahead_of_slda() -> list[tuple[str, float]]:
-    pairs = [(name, scores(name, None, "exact"), scores(name, None, "slda")) for name in SETTINGS]
-    return [(name, 100 * (mean(own) - mean(other))) for name, own, other in pairs if own]
+def of_replay(name: str, place: int = 1) -> tuple[float, float]:
+    """The worst and the best replay method at one memory, in %."""
+    memory = SETTINGS[name].memories[place]
+    means = [100 * mean(each) for rival in REPLAY if (each := scores(name, memory, rival))]
+    return min(means), max(means)
+
+
+def own(name: str, place: int | None = 1) -> float:
+    """The accuracy of exact at one memory, or at whatever it likes, in %."""
+    return 100 * mean(scores(name, None if place is None else SETTINGS[name].memories[place], "exact"))
+
+
+def width_of(name: str, place: int) -> int:
+    memory = SETTINGS[name].memories[place]
+    found: int = next(r["d"] for r in ACCURACY if (r["stream"], r["method"], r["memory"]) == (name, "exact", memory))
+    return found
+
+
+def slda_at_equal_bytes() -> list[float]:
+    """exact less slda on the same features, in points, at every stream and memory."""
+    places = [(name, memory) for name, setting in SETTINGS.items() for memory in setting.memories]
+    pairs = [(scores(*place, "exact"), scores(*place, "slda")) for place in places]
+    return [100 * (mean(one) - mean(other)) for one, other in pairs if one and other]
+
+
+def ahead_of(rival: str) -> list[tuple[str, float]]:
+    """Without a bound: exact less slda or ncm on the same features."""
+    pairs = [(name, scores(name, None, "exact"), scores(name, None, rival)) for name in SETTINGS]
+    return [(name, 100 * (mean(one) - mean(other))) for name, one, other in pairs if one]
 
 
 # Limits.
@@ -203,6 +228,12 @@ def limits_table() -> str:
     return table(heads, rows)
 
 
+def costs(kind: str, method: str = "exact") -> dict[str, float]:
+    """What limits cost in mean error, in points, by stream; kind: how their name begins."""
+    some = [case for each in KINDS if each.startswith(kind) for case in cases(each) if f"{method} cost" in case]
+    return {name: mean(case[f"{method} cost"] for case in some if case["stream"] == name) for name in in_order(some)}
+
+
 def in_order(some: list[Row]) -> list[str]:
     """Streams, those of domains last."""
     return sorted({case["stream"] for case in some}, key=lambda name: (name in DOMAINS, name))
@@ -248,6 +279,21 @@ def curves_table() -> str:
     return table(["stream", *(f"r {shift} points" for shift in shifts)], rows)
 
 
+def falling_curves() -> tuple[int, int]:
+    """Of how many streams no stricter limit has a larger error; and of how many in all."""
+    rows = [
+        [cell.split(" → ")[1] for cell in line.split(" | ")[1:] if "→" in cell] for line in curves_table().split("\n")
+    ]
+    curves = [[float(each.strip(" |")) for each in row] for row in rows if row]
+    return sum(curve == sorted(curve) for curve in curves), len(curves)
+
+
+def shift_of(stream: str) -> tuple[float, float]:
+    """The mean error of equal weights on test data and on held-out training data, in %."""
+    rows = [row for row in LIMITS if (row["stream"], row["scenario"]) == (stream, "equal weights")]
+    return 100 * mean(mean(row["errors"]) for row in rows), 100 * mean(mean(row["references"]) for row in rows)
+
+
 def verdicts() -> Row:
     """Of all limits of past tasks, at the end of the stream."""
     said = []
@@ -283,104 +329,3 @@ def impossible_table() -> str:
         ["stream", "seed", "limit %", "its error %, equal → exact", "mean error, points", "worst other task, points"],
         rows,
     )
-
-
-# Ablations and growth.
-
-
-def ablation_tables() -> str:
-    kinds = sorted({row["kind"] for row in ABLATIONS if "accuracy" in row})
-    streams = sorted({row["stream"] for row in ABLATIONS})
-    grid = []
-    for kind in kinds:
-        cells = [
-            [row["accuracy"] for row in ABLATIONS if (row["stream"], row["kind"]) == (name, kind)] for name in streams
-        ]
-        grid.append([kind, *(f"{100 * mean(each):.1f}" if each else "–" for each in cells)])
-    changed = []
-    for kind in ("rare", "unbalanced", "recurring"):
-        for name in streams:
-            rows = [row for row in ABLATIONS if (row["stream"], row["kind"]) == (name, kind)]
-            if rows:
-                methods = ("exact", "exact-plain", "slda", "joint")
-                cells = [percent([row[m]["mean"] for row in rows]) for m in methods]
-                recalls = [percent([row[m]["recall"] for row in rows]) if kind == "rare" else "" for m in methods]
-                changed.append(
-                    [kind, name, *(f"{c}{' · ' + r if r else ''}" for c, r in zip(cells, recalls, strict=True))]
-                )
-    heads = ["stream is", "", "exact", "all samples alike", "slda", "joint, classes balanced"]
-    return f"{table(heads, changed)}\n\n{table(['head and ρ', *streams], grid)}"
-
-
-def growth_table() -> str:
-    rows = [
-        [
-            row["axis"],
-            f"{row['value']:,}",
-            f"{row['learning']:.1f}",
-            f"{row['last_task']:.2f}",
-            f"{row['bytes'] / 1e6:.2f}",
-            f"{row['peak_mb']:,}",
-        ]
-        for row in GROWTH
-    ]
-    return table(["axis", "value", "CPU s", "of them the last task", "MB kept", "MB peak of the process"], rows)
-
-
-def small_table() -> str:
-    """Means over seeds, of each table and size."""
-    rows = []
-    for name, samples in dict.fromkeys((row["stream"], row["samples"]) for row in SMALL):
-        some = [row for row in SMALL if (row["stream"], row["samples"]) == (name, samples)]
-        errors = [f"{mean(row[each] for row in some):.1f}" for each in ("exact", "best", "rival")]
-        rows.append([name, str(samples), str(len(some)), *errors])
-    return table(["table", "samples", "seeds", "exact", "best ρ by test", "scikit-learn, all at once"], rows)
-
-
-def rare_gap() -> list[float]:
-    return [100 * (row["exact"]["recall"] - row["joint"]["recall"]) for row in ABLATIONS if row["kind"] == "rare"]
-
-
-def figure() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    kinds = [kind for kind in KINDS if cases(kind)]
-    names = {
-        "equal": "equal weights",
-        "exact-frozen": "frozen duals",
-        "exact-offsets": "offsets alone",
-        "exact": "exact",
-    }
-    shades, picture = ("#cccccc", "#999999", "#7aa6c2", "#0b4f7d"), plt.figure(figsize=(9, 3.4))
-    left, right = picture.subplots(1, 2, width_ratios=(1, 1.25))
-    streams = [
-        name
-        for name in SETTINGS
-        if scores(name, SETTINGS[name].memories[1], "exact")
-        and any(scores(name, SETTINGS[name].memories[1], r) for r in REPLAY)
-    ]
-    for place, name in enumerate(streams):
-        memory = SETTINGS[name].memories[1]
-        rivals = [100 * mean(each) for rival in REPLAY if (each := scores(name, memory, rival))]
-        left.plot([place] * len(rivals), rivals, "o", color="#999999", label="replay methods" if not place else None)
-        left.plot(
-            place, 100 * mean(scores(name, memory, "exact")), "D", color="#0b4f7d", label="exact" if not place else None
-        )
-    left.set_xticks(range(len(streams)), streams, rotation=35, ha="right")
-    left.set_ylabel("mean accuracy, %")
-    left.set_title("The same bytes of memory", fontsize=10)
-    left.legend(frameon=False, fontsize=8)
-    for place, (name, label) in enumerate(names.items()):
-        heights = [mean(case[name] for case in cases(kind) if name in case) for kind in kinds]
-        right.bar(np.arange(len(kinds)) + 0.2 * place - 0.3, heights, 0.2, color=shades[place], label=label)
-    right.set_xticks(range(len(kinds)), kinds, rotation=35, ha="right")
-    right.set_ylabel("mean excess over limits, points")
-    right.set_title("Strict limits: test error above what was stated", fontsize=10)
-    right.legend(frameon=False, fontsize=8)
-    for each in (left, right):
-        each.spines[["top", "right"]].set_visible(False)
-    picture.tight_layout()
-    picture.savefig(HERE.parent / "images/exact.png", dpi=130)

@@ -105,15 +105,17 @@ def test_small_tables_are_learned_about_as_well_as_by_ridge_with_cross_validatio
         assert ours < 1.2 * theirs
 
 
-def test_the_lda_head_is_that_of_its_formula() -> None:
-    """w = Λμ, b = −½ (μᵀΛμ − tr(ΛΣ) / n): from samples, by NumPy, classes of 12 and 48."""
+@pytest.mark.parametrize("tasks", [0.1, 1.0, 30.0])
+def test_the_lda_head_is_that_of_its_formula(tasks: float) -> None:
+    """w = Λμ, b = −½ (μᵀΛμ − tr(ΛΣ) / n): from samples, by NumPy, classes of 12 and 48. What all classes weigh is no
+    matter: with more tasks than classes, or fewer, the head is the same."""
     random = np.random.default_rng(0)
     y = np.repeat([0, 1], [12, 48])
     x = random.normal(size=(60, 3)) + y[:, None]
     features, balance = np.concatenate([x, np.ones((60, 1))], 1), np.array([1 / 12, 1 / 48])[y]
     A = torch.tensor(features.T @ (balance[:, None] * features))
     B = torch.tensor(features.T @ (balance[:, None] * np.eye(3)[y]))
-    found = lda_head(Quadratic(A, B, 2.0), 0.1, torch.tensor([12, 48, 0])).numpy()
+    found = lda_head(Quadratic(tasks * A, tasks * B, 2.0 * tasks), 0.1, torch.tensor([12, 48, 0])).numpy()
     means = np.stack([x[y == k].mean(0) for k in (0, 1)])
     scatter = sum(np.cov(x[y == k].T, bias=True) for k in (0, 1)) / 2
     inverse = np.linalg.inv(scatter + 0.1 * np.diag(scatter).mean() * np.eye(3))
@@ -139,6 +141,12 @@ def test_the_temperature_is_that_of_the_scores_that_made_the_answers() -> None:
     scores = torch.randn(8000, 4, generator=random, dtype=DOUBLE)
     answers = torch.multinomial((3 * scores).softmax(1), 1, generator=random).flatten()
     assert temperature(scores, answers) == pytest.approx(3.0, rel=0.05)
+
+
+def test_scores_that_are_always_right_or_always_wrong_have_a_temperature_at_the_end_of_its_range() -> None:
+    scores = torch.eye(3, dtype=DOUBLE)
+    assert temperature(scores, torch.arange(3)) == pytest.approx(1e4, rel=1e-3)
+    assert temperature(scores, torch.tensor([1, 2, 0])) == pytest.approx(1e-3, rel=1e-3)
 
 
 def test_labels_that_come_later_are_unknown_to_the_guards_held_before() -> None:

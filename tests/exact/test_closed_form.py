@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pdcl.algorithm.closed_form import Problem, Quadratic, ascend, is_infeasible, ridge, solve
+from pdcl.algorithm.closed_form import Factor, Problem, Quadratic, ascend, is_infeasible, ridge, solve
 
 
 def _loss(x: Tensor, y: Tensor) -> Quadratic:
@@ -33,14 +33,18 @@ def _problem(seed: int, tasks: int = 3, limit: float | None = None) -> tuple[Pro
     return Problem(objective, ridge(1e-2, objective.A), losses[: tasks - 1], limits), parts
 
 
-def _by_cvxpy(problem: Problem, parts: list[tuple[Tensor, Tensor]]) -> tuple[float, Any, list[float]]:
+def _by_cvxpy(
+    problem: Problem, parts: list[tuple[Tensor, Tensor]], kept: list[int] | None = None
+) -> tuple[float, Any, list[float]]:
+    """kept: which limits are asked for; all of them where it isn't said."""
     W = cp.Variable((5, 2))
     each = [cp.sum_squares(x.numpy() @ W - y.numpy()) / len(x) for x, y in parts]
     penalty = float(problem.penalty[0]) * cp.sum_squares(W[:4])
-    limits = [loss <= limit for loss, limit in zip(each, problem.limits, strict=False)]
+    limits = [each[c] <= problem.limits[c] for c in (range(len(problem.limits)) if kept is None else kept)]
     asked = cp.Problem(cp.Minimize(sum(each) + penalty), limits)
     asked.solve(solver=cp.CLARABEL)
-    return float(asked.value), W.value, [float(np.ravel(limit.dual_value)[0]) for limit in limits]
+    duals = [] if W.value is None else [float(np.ravel(limit.dual_value)[0]) for limit in limits]
+    return float(asked.value), W.value, duals
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -108,3 +112,43 @@ def test_prices_are_derivatives_on_real_data(digits: tuple[Any, Any]) -> None:
             problem = Problem(objective, penalty, losses[:2], moved)
             values.append(problem.primal(solve(problem).W))
         assert (values[1] - values[0]) / (2 * step) == pytest.approx(-found.duals[c], rel=1e-4)
+
+
+def test_what_a_flat_direction_gets_follows_the_scale_of_the_matrix() -> None:
+    """A singular matrix in other units: the solution is the same to the bit, as all that is added is relative."""
+    x = torch.randn(3, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    A, B, nothing = x.T @ x, x.T @ torch.ones(3, 1, dtype=torch.float64), torch.zeros(6, dtype=torch.float64)
+    assert torch.linalg.cholesky_ex(A).info, "it must be singular to the last digit"
+    usual = Factor(A, nothing).solve(B)
+    np.testing.assert_allclose(x @ usual, np.ones((3, 1)), atol=1e-3)
+    for scale in (2.0**-40, 2.0**40):
+        assert torch.equal(Factor(scale * A, nothing).solve(scale * B), usual)
+    assert not Factor(0 * A, nothing).solve(0 * B).any()
+
+
+@pytest.mark.parametrize(("seed", "tasks", "share"), [(1, 5, 0.9), (2, 5, 0.75), (1, 8, 0.75), (9, 8, 0.75)])
+def test_of_many_limits_those_are_kept_that_can_be_and_the_head_is_that_of_cvxpy(
+    seed: int, tasks: int, share: float
+) -> None:
+    """Full Newton steps overshoot here, and some limits go."""
+    problem, parts = _problem(seed, tasks)
+    limits = [share / 1.3 * limit for limit in problem.limits]
+    strict = Problem(problem.objective, problem.penalty, problem.constraints, limits)
+    found = solve(strict)
+    assert found.certified
+    assert _by_cvxpy(strict, parts, [*range(tasks - 1)])[0] == np.inf, "no head keeps all of them"
+    kept = [c for c in range(tasks - 1) if c not in found.dropped]
+    assert found.dropped
+    assert kept
+    assert [found.duals[c] for c in found.dropped] == [0.0] * len(found.dropped)
+    value, W, duals = _by_cvxpy(strict, parts, kept)
+    assert strict.primal(found.W) == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(found.W.numpy(), W, atol=1e-4)
+    np.testing.assert_allclose([found.duals[c] for c in kept], duals, atol=1e-3 * max(1.0, *duals))
+    assert max(found.slacks[c] for c in kept) <= 1e-8
+
+
+def test_without_limits_or_prices_nothing_is_certified() -> None:
+    problem, _ = _problem(0)
+    assert not is_infeasible(problem, torch.zeros(2, dtype=torch.float64))
+    assert not is_infeasible(problem.without({0, 1})[0], torch.zeros(0, dtype=torch.float64))

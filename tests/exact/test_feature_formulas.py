@@ -96,8 +96,8 @@ def test_ten_random_features_for_each_input_and_a_bound_takes_some(inputs: int, 
 
 
 def test_grey_images_take_every_second_place_and_colours_every_one() -> None:
-    grey, colour = (build(chosen("patches:3", _spec(c, 20, 20)), _spec(c, 20, 20), False) for c in (1, 3))
-    assert (grey.stride, colour.stride) == (2, 1)  # type: ignore[union-attr]
+    grey, two, colour = (build(chosen("patches:3", _spec(c, 20, 20)), _spec(c, 20, 20), False) for c in (1, 2, 3))
+    assert (grey.stride, two.stride, colour.stride) == (2, 1, 1)  # type: ignore[union-attr]
     flat = build(chosen("patches:3", _spec(20, 20)), _spec(20, 20), False)
     x = torch.rand(50, 20, 20, generator=SEED(0))
     for made, inputs in ((flat, x), (grey, x[:, None])):
@@ -174,3 +174,21 @@ def test_a_given_module_keeps_its_precision_and_never_trains() -> None:
     assert not body.training
     assert np.array_equal(learner.predict_proba(x), learner.predict_proba(x))
     assert isinstance(learner.phi, FeatureMap)
+
+
+def test_filters_are_whitened_patches_of_length_one() -> None:
+    """By NumPy, on the same draws: contrast-normalised patches, ZCA with .1 added to the variances, both ways."""
+    images = torch.rand(8, 1, 12, 12, generator=SEED(0)) * torch.linspace(0.2, 1, 12)
+    filters, offsets = Patches((1, 12, 12), 5, 2)._sampled(images, SEED(1))
+    draws = SEED(1)
+    patches = functional.unfold(images, 6).transpose(1, 2).flatten(0, 1).double().numpy()
+    patches = patches[torch.randperm(len(patches), generator=draws).numpy()]
+    patches -= patches.mean(1, keepdims=True)
+    patches /= np.sqrt(patches.var(1, ddof=1, keepdims=True) + 0.01)
+    values, vectors = np.linalg.eigh(np.cov(patches.T))
+    whitening = vectors @ np.diag(1 / np.sqrt(values.clip(0) + 0.1)) @ vectors.T
+    picked = patches[torch.randint(len(patches), (5,), generator=draws).numpy()]
+    whitened = (picked - patches.mean(0)) @ whitening
+    wanted = whitened / np.linalg.norm(whitened, axis=1, keepdims=True) @ whitening
+    np.testing.assert_allclose(offsets, wanted @ patches.mean(0), atol=1e-3)
+    np.testing.assert_allclose(filters, wanted - wanted.mean(1, keepdims=True), atol=1e-3)

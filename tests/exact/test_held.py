@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
+import pdcl
 from pdcl.algorithm.guard_search import Guards
 from pdcl.methods.squared_loss import own_objective
 from pdcl.past.eight_bits import decode, encode
@@ -45,6 +49,15 @@ def test_how_many_samples_fit_beside_sums(
     held = HeldFeatures(own_objective("classification"), Segments({}), guard, witness)
     found = held.most(limited, 100 - BESIDE, places, tasks)
     assert (found.guards, found.witnesses, found.least_guards) == counts
+
+
+def test_of_a_bound_in_bytes_the_first_task_holds_back_its_whole_share() -> None:
+    """An eighth of 40 KB, a row of 20 features and a constant: as many guards as fit, though 100 were allowed."""
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(1000, 20)).astype(np.float32), np.arange(1000) % 2
+    learner: Any = pdcl.learner("exact", features="raw", memory="40KB")
+    learner.learn(x, y)
+    assert len(learner.held.memory) == 40_000 // 8 // (21 + BESIDE) < 100
 
 
 def test_features_held_in_eight_bits_differ_by_half_a_step_at_most() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,29 @@ def test_a_sample_that_came_three_times_is_taken_out_three_times(drawn: Drawn) -
         learned.forget(x[[0, 0]], y[[0, 0]])
     assert sum(each.samples for each in learned.sets.parts) == 119
     np.testing.assert_allclose(learned.solution.W, without.solution.W, atol=1e-9)
+
+
+def test_an_erased_sample_leaves_its_segment_too(drawn: Drawn, tmp_path: Path) -> None:
+    """Of learners that were saved, stated more for and merged: the sums of a segment are those of what is left."""
+    options: Any = {"features": "raw", "rho": 1e-3, "erasable": True, "guard": 0, "witness": 0}
+    stated = {"plan=gold": "0.9", "site=north": "0.9"}
+    x, y = drawn([0, 1], 90, 0)
+    plan, site = np.array(["gold", "free", "gold"] * 60), np.array(["north", "south"] * 90)
+    half = np.arange(180) % 4 < 2
+    first: Any = pdcl.learner("exact", tolerance={"plan=gold": "0.9"}, **options)
+    first.learn(x[:2], y[[0, -1]], name="labels", columns={"plan": ["free"] * 2})
+    first.save(tmp_path / "first")
+    one: Any = pdcl.load(tmp_path / "first", tolerance=stated)
+    two: Any = pdcl.learner("exact", tolerance=stated, **(options | {"features": one.phi}))
+    for learner, rows in ((one, half), (two, ~half)):
+        learner.learn(x[rows], y[rows], name="first", columns={"plan": plan[rows], "site": site[rows]})
+    one.merge(two)
+    gone, stays = np.arange(180) < 50, np.arange(180) >= 50
+    assert one.forget(x[gone], y[gone]) == 50
+    for name, inside in (("plan=gold", plan == "gold"), ("site=north", site == "north")):
+        left = one.represent(torch.as_tensor(x[inside & stays])).double()
+        assert one.sets.segments[name].samples == len(left)
+        np.testing.assert_allclose(one.sets.segments[name].full_gram(), left.T @ left, atol=1e-8)
 
 
 def test_sums_of_a_task_under_way_are_saved(drawn: Drawn) -> None:

@@ -91,8 +91,10 @@ def test_a_weight_keeps_it_where_classes_are_shared() -> None:
 
 
 def test_nothing_moves_where_limits_are_kept_already() -> None:
-    found = search(limit=0.5).run()
+    asked = search(limit=0.5)
+    found = asked.run()
     assert (found.lever, found.duals) == ("none", [0.0, 0.0])
+    assert len(asked.tried) == 1, "nothing else is tried"
 
 
 def test_an_unreachable_limit_costs_no_more_than_it_wins() -> None:

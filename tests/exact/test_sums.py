@@ -10,7 +10,9 @@ import torch
 
 import pdcl
 from pdcl.errors import UsageError
+from pdcl.past.segments import Segments
 from pdcl.past.statistics import gram_bytes, packed, unpacked
+from pdcl.past.task_sums import TaskSums
 
 Digits = tuple[Any, Any]
 OPTIONS: dict[str, Any] = {"guard": 0, "rho": 1e-3, "erasable": True}
@@ -83,8 +85,11 @@ def test_an_erased_class_is_predicted_no_more(phi: Any, digits: Digits) -> None:
     rows = np.flatnonzero(y == 9)
     learner.learn(x[rows[1:]], y[rows[1:]], name="nines")
     assert 9 in learner.predict(x[rows])
+    learner.learn(x[:0:-300], y[:0:-300], name="later")
     learner.forget(x[rows], y[rows])
     assert 9 not in learner.predict(x)
+    note = learner.lineage.entries[-1]
+    assert (note["how"], note["task"], note["result"]) == ("forgotten", 2, {"forgotten": len(rows)})
 
 
 def test_guards_are_erased_too(phi: Any, digits: Digits) -> None:
@@ -179,3 +184,22 @@ def test_guards_are_learned_where_nothing_is_stated_and_judge_where_something_is
     whole = design @ np.linalg.lstsq(design, y.numpy(), rcond=None)[0]
     far = [np.abs(np.asarray(each.predict(x)).reshape(-1, 1) - whole).max() for each in (free, limited)]
     assert far[0] < 0.01 < far[1]
+
+
+def test_sums_of_all_ranks_are_added() -> None:
+    """Every other rank saw what this one did, twice over."""
+
+    class Three:
+        alone = False
+
+        def sum(self, value: torch.Tensor) -> torch.Tensor:
+            return 3 * value
+
+    one = TaskSums(4, 3, 2, Segments({}), exact=True)
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = torch.tensor([0, 1, 1, 1])
+    one.include(torch.arange(4), x, y, torch.zeros(4, 0).long())
+    found, _ = one.finished(Three())
+    np.testing.assert_allclose(found.gram.triu(), (3 * x.T @ x).triu())
+    np.testing.assert_allclose(found.cross, 3 * torch.stack([x[0], x[1:].sum(0)]))
+    assert (found.counts.tolist(), found.samples, found.squares) == ([3, 9], 12, 12.0)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import pdcl
-from pdcl.learning.events import DualsMoved, Infeasible, ToleranceSet, Warned
+from pdcl.learning.events import DualsMoved, Infeasible, PromisesJudged, ToleranceSet, Warned
 from pdcl.methods.exact_limits import known_past
 
 Drawn = Callable[..., tuple[Any, Any]]
@@ -108,3 +108,10 @@ def test_a_limit_whose_sums_were_merged_is_dropped_and_named(drawn: Drawn) -> No
     dropped = [each.message for each in _of(heard, Warned, 4) if "its statistics were merged" in each.message]
     assert len(dropped) == len(set(merged) - {"4"}) > 0
     assert not any(math.isnan(each.reached) for each in heard if isinstance(each, Infeasible))
+
+
+def test_the_table_of_promises_is_told_with_each_task(drawn: Drawn) -> None:
+    learner, heard = _told(drawn, {"0": "30%"}, 3)
+    (told,) = _of(heard, PromisesJudged, 2)
+    assert told.promises == learner.promises.as_json()
+    assert not [each for each in _told(drawn, None, 2)[1] if isinstance(each, PromisesJudged)]

@@ -57,6 +57,11 @@ def test_a_slider_of_a_limit_in_loss_is_a_factor(drawn: Drawn) -> None:
     assert slider["errors"][8] == pytest.approx(_errors(other))
 
 
+def test_a_slider_never_offers_to_be_always_wrong(drawn: Drawn) -> None:
+    limits = _learned(drawn, {"0": "90%"}).other_limits()[0]["limits"]
+    assert [round(100 * each) for each in limits] == [85, 87, 88, 89, 90, 91, 92, 95]
+
+
 def test_no_more_sliders_than_a_page_can_hold_and_the_dearest_ones(drawn: Drawn) -> None:
     learner: Any = pdcl.learner("exact", features="raw", tolerance="+1pt", rho=1e-2)
     with warnings.catch_warnings():

@@ -117,7 +117,9 @@ class Exact(OnFixedFeatures):
         self.errors_then: list[float] = []
         self.segment_losses: dict[str, float] = {}
         self.ever_held = torch.zeros(0, dtype=torch.int64)
+        # Of every sample that sums hold, where they are erasable: its hash, and its values of stated columns.
         self.trained_hashes: dict[int, Tensor] = {}
+        self.trained_codes: dict[int, Tensor] = {}
         self.solution: Solved | None = None
         self._whole: Task | None = None
         self.take_fitted()

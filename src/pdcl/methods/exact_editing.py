@@ -96,31 +96,28 @@ def erase(learner: Exact, raw: Data) -> None:
     """Take known samples out, and solve anew."""
     data = features_of(learner, raw)
     hashes = row_hashes_at(data, torch.arange(len(data)))
-    for task, there in learner.trained_hashes.items():
-        _subtract(learner, task, data, hashes, torch.isin(hashes, there).nonzero().flatten())
+    for task in learner.trained_hashes:
+        _subtract(learner, task, data, hashes)
     _release(learner, hashes[torch.isin(hashes, learner.ever_held)])
     # Their hashes stay in the lineage: features, ρ and λ were found with them, so they are no audit data.
     forget_samples(learner, data_hashes(raw, learner.lineage.settle().key))
     resolve(learner)
 
 
-def _subtract(learner: Exact, task: int, data: Data, hashes: Tensor, rows: Tensor) -> None:
-    """Subtract each of these samples as often as the task had it."""
-    if not len(rows):
+def _subtract(learner: Exact, task: int, data: Data, hashes: Tensor) -> None:
+    """Subtract each of these samples as often as the task had it, from its segments too."""
+    there, known = learner.trained_hashes[task], learner.trained_codes[task]
+    out = torch.isin(there, hashes)
+    if not bool(out.any()):
         return
-    spec, there = prepared(learner), learner.trained_hashes[task]
-    rows = rows[torch.unique(hashes[rows], return_inverse=True)[1].argsort(stable=True)]
-    first = torch.cat([torch.ones(1, dtype=torch.bool), hashes[rows][1:] != hashes[rows][:-1]])
-    rows = rows[first]
-    times = torch.tensor([int((there == each).sum()) for each in hashes[rows]])
-    rows = torch.repeat_interleave(rows, times)
-    learner.trained_hashes[task] = there[~torch.isin(there, hashes[rows])]
-    x, y = data.fetch(rows)
+    learner.trained_hashes[task], learner.trained_codes[task] = there[~out], known[~out]
+    order = hashes.argsort()
+    x, y = data.fetch(order[torch.searchsorted(hashes[order], there[out])])
     features, targets = learner.represent(to(x, learner.place)), learner.numbers(y)
-    codes = learner.held.segments.encode(data.columns, rows)
+    spec, masks = prepared(learner), learner.held.segments.masks(known[out])
     gone = _moments(features, targets, spec.outputs, task)
     learner.sets.put(task, without_empty(added([learner.sets.holder(task), gone], [1, -1])))
-    for name, mask in zip(learner.held.segments.names, learner.held.segments.masks(codes), strict=True):
+    for name, mask in zip(learner.held.segments.names, masks, strict=True):
         if name in learner.sets.segments and bool(mask.any()):
             part = _moments(features[mask], targets[mask], spec.outputs, task)
             learner.sets.segments[name] = without_empty(added([learner.sets.segments[name], part], [1, -1]))
@@ -169,6 +166,8 @@ def merge(learner: Exact, other: Exact) -> None:
     for task, hashes in other.trained_hashes.items():
         mine = learner.trained_hashes.get(number[task], hashes[:0])
         learner.trained_hashes[number[task]] = torch.cat([mine, hashes])
+        codes = [each.trained_codes.get(t) for each, t in ((learner, number[task]), (other, task))]
+        learner.trained_codes[number[task]] = torch.cat([each for each in codes if each is not None])
     _take_held(learner, other, number, columns)
     learner.samples_seen += other.samples_seen
     learner.tasks_learned = len(names)
@@ -203,7 +202,7 @@ def check_mergeable(learner: Exact, other: Any) -> None:
     if strange or (not mine.labels and mine.outputs != theirs.outputs):
         what = f"the label {strange[0]!r}" if strange else f"{theirs.outputs} outputs"
         raise UsageError(f"the other learner has {what}, which this one doesn't know; merge into one that knows all")
-    if list(learner.sets.segments) and learner.held.segments.table != other.held.segments.table:
+    if learner.held.segments.table != other.held.segments.table:
         raise UsageError("the other learner has limits on other segments; state the same limits for both")
 
 

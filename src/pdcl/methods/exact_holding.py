@@ -55,6 +55,7 @@ def store_aside(learner: Exact, task: Task, aside: HeldBack) -> None:
     held.add(task.index, features.float(), y, ids, roles, own, codes, groups)
     if learner.erasable:
         learner.trained_hashes[task.index] = row_hashes_at(data, aside.trained)
+        learner.trained_codes[task.index] = held.segments.encode(data.columns, aside.trained)
     left = torch.ones(len(data), dtype=torch.bool)
     left[aside.trained] = False
     learner.ever_held = torch.cat([learner.ever_held, row_hashes_at(data, left.nonzero().flatten())]).unique()

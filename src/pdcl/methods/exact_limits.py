@@ -98,7 +98,7 @@ def refer(learner: Exact, task: int) -> None:
     """What a task has now becomes what it is compared with: on guards and witnesses, and exactly where it has a set."""
     held = learner.held
     if len(held.memory):
-        held.refer(task, learner.raw_scores(held.memory["x"]))
+        held.refer(task, learner.raw_scores(held.memory.read("x")))
     own, slots = learner.sets.own.get(task), (held.memory["task"] == task) if len(held.memory) else torch.zeros(0)
     if own is not None:
         learner.losses_then[task] = _exact(learner, own)

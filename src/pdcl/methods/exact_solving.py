@@ -22,8 +22,8 @@ from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
 from pdcl.past.statistics import Moments, Running, added
 
-# With fewer guards than this, scores keep the usual factor.
-CHOSEN_FROM = 30
+# With fewer guards than this, scores keep the usual factor; more than so many wouldn't change it.
+CHOSEN_FROM, ENOUGH = 30, 3000
 # The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
 DEAREST = 10.0
 # Scores of ridge lie about 1 apart: softmax of the bare ones is far too unsure.
@@ -108,9 +108,8 @@ class Past:
         return Quadratic(A, B, 0.0)
 
     def loss_of(self, stated: Stated) -> Quadratic:
-        """L_c; nothing where the set has no statistics of its own, so that its weight has no effect."""
-        if stated.moments is None:
-            return self.blank()
+        """L_c of a set with statistics of its own."""
+        assert stated.moments is not None
         return exact_loss(stated.moments, self.outputs, self.guards.classes)
 
 
@@ -136,11 +135,15 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
     if steered:
         found = _error_limits(past, weights, steered, found, not in_loss)
     found = replace(found, factor=_factor(past, found.W, found.head))
-    return replace(found, whole=_with_guards(past, weights)) if past.free_guards and len(guards.tasks) else found
+    if not past.free_guards or not len(guards.tasks):
+        return found
+    everything = with_guards(past)
+    objective, counts = balanced_loss(everything, past.outputs, guards.classes), output_counts(everything, past.outputs)
+    return replace(found, whole=replace(weights, objective=objective, counts=counts).solve([]))
 
 
-def _with_guards(past: Past, weights: Weights) -> Tensor:
-    """W of all samples, guards too, at the same head and ρ."""
+def with_guards(past: Past) -> list[Moments]:
+    """A set of all samples, guards too."""
     guards = past.guards
     sums = Running(guards.features.shape[1], past.outputs, exact=True)
     sums.include(guards.features, guards.targets)
@@ -149,10 +152,7 @@ def _with_guards(past: Past, weights: Weights) -> Tensor:
     columns = guards.targets if guards.classes else torch.arange(past.outputs)[:, None]
     counts.index_put_((rows, columns), torch.ones((), dtype=torch.long), accumulate=True)
     own = sums.moments(0)
-    own = replace(own, tasks=tuple(tasks.tolist()), counts=counts[:, own.columns])
-    everything = [added([*past.parts, own])]
-    objective = balanced_loss(everything, past.outputs, guards.classes)
-    return replace(weights, objective=objective, counts=output_counts(everything, past.outputs)).solve([])
+    return [added([*past.parts, replace(own, tasks=tuple(tasks.tolist()), counts=counts[:, own.columns])])]
 
 
 def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tuple[Solved, Weights]:
@@ -237,8 +237,9 @@ def _factor(past: Past, W: Tensor, head: str) -> float:
     """What makes scores log-probabilities."""
     guards, seen = past.guards, past.seen
     # A class can lose its last training sample, to `forget`, while its guards are still there.
-    known = seen[guards.targets] if guards.classes else torch.zeros(0)
-    if int(known.sum()) >= CHOSEN_FROM:
+    known = seen[guards.targets].nonzero().flatten() if guards.classes else torch.zeros(0)
+    if len(known) >= CHOSEN_FROM:
+        known = known[:: -(-len(known) // ENOUGH)]
         own = (seen.long().cumsum(0) - 1)[guards.targets[known]]
         return temperature((guards.features[known] @ W)[:, seen], own)
     return 1.0 if guards.kind == "regression" else USUAL_FACTOR[head]

@@ -28,6 +28,7 @@ def exact_state(learner: Exact) -> dict[str, Any]:
         "held": learner.held.memory.state_dict(),
         "segments": learner.held.segments.table,
         "trained_hashes": {str(task): hashes for task, hashes in learner.trained_hashes.items()},
+        "trained_codes": {str(task): codes for task, codes in learner.trained_codes.items()},
         "sums": learner.sums.state_dict(),
         "solution": None if solution is None else _written(solution),
     }
@@ -60,6 +61,11 @@ def take_exact_state(learner: Exact, state: dict[str, Any]) -> None:
     held.segments.take_table(state["segments"])
     held.upgrade([])
     learner.trained_hashes = {int(task): hashes for task, hashes in state["trained_hashes"].items()}
+    codes = state.get("trained_codes", {})
+    learner.trained_codes = {
+        task: held.segments.widened(codes.get(str(task), held.segments.blank(len(hashes))))
+        for task, hashes in learner.trained_hashes.items()
+    }
     saved = state["solution"]
     learner.solution = None if saved is None else _read(saved, state.get("duals", {}))
     learner.tolerances.restate(state["stated"], values_then(learner))

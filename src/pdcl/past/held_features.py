@@ -91,10 +91,15 @@ class HeldFeatures(StoredSamples):
 
     def had(self, tasks: int) -> list[float]:
         """The error of each task at its reference, on its guards, else its witnesses; NaN without any."""
-        found = []
-        for task in range(tasks):
-            own = self.memory["task"] == task if len(self.memory) else torch.zeros(0, dtype=torch.bool)
-            guards = own & (self.memory["role"] == GUARD) if len(self.memory) else own
-            chosen = guards if bool(guards.any()) else own
-            found.append(float(self.memory["wrong"][chosen].double().mean()) if bool(chosen.any()) else torch.nan)
+        if not len(self.memory):
+            return [torch.nan] * tasks
+        owner, wrong = self.memory.read("task"), self.memory.read("wrong").double()
+        guards = self.memory.read("role") == GUARD
+
+        def means(rows: Tensor) -> Tensor:
+            counts = torch.bincount(owner[rows], minlength=tasks)
+            return torch.bincount(owner[rows], wrong[rows], minlength=tasks) / counts
+
+        on_guards = means(guards)
+        found: list[float] = torch.where(on_guards.isnan(), means(~guards), on_guards)[:tasks].tolist()
         return found

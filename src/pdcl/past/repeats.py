@@ -44,6 +44,9 @@ def held_hashes(memory: Memory) -> Tensor:
     if not len(memory) or "role" not in memory.columns:
         return none
     slots = (memory.read("role") != REPLAY).nonzero().flatten()
+    if "hash" in memory.columns:
+        known: Tensor = memory.read("hash", slots)
+        return known
     return _hashes(memory.read("x", slots), memory.read("y", slots)) if len(slots) else none
 
 

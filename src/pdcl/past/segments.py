@@ -47,6 +47,12 @@ class Segments:
         """Numbers of samples that have no stated value: [n, columns]."""
         return torch.zeros(samples, len(self.table), dtype=torch.int16)
 
+    def widened(self, codes: Tensor) -> Tensor:
+        """Numbers that were given before columns behind theirs were stated: [n, columns]."""
+        found = self.blank(len(codes))
+        found[:, : codes.shape[1]] = codes
+        return found
+
     def encode(self, columns: Mapping[str, CodedColumn], index: Tensor) -> Tensor:
         """Numbers of the samples at these positions: [n, columns]."""
         codes = self.blank(len(index))
