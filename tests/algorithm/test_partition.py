@@ -85,6 +85,11 @@ def test_with_alpha_below_one_every_task_keeps_a_sample(problem):
         assert all(n >= 1 for k, n in enumerate(counts) if available is None or available[k] >= 1)
 
 
+def test_what_tasks_without_a_share_keep_is_taken_from_the_largest_in_turn():
+    assert affine_partition([1, 1, 0, 0], 10, 0.99) == [4, 4, 1, 1]
+    assert affine_partition([3, 3, 2, 0, 0, 0], 16, 0.99) == [5, 4, 4, 1, 1, 1]
+
+
 @given(problems(), st.randoms(use_true_random=False))
 def test_permuting_tasks_permutes_their_partition(problem, random):
     """Up to ties: equal shares may swap the last sample, so pairs (share, count) are compared as multisets."""

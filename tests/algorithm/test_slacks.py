@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pdcl.algorithm.algorithm1 import Algorithm1, Duals
-from pdcl.algorithm.constraints import Constraints, sample_sets, task_sets
+from pdcl.algorithm.constraints import Constraints, sample_sets, task_sets, with_segments
 from pdcl.algorithm.draws import ByDual
 from pdcl.algorithm.dual_rules import Ascent
 from pdcl.algorithm.slacks import Survey
@@ -70,6 +70,22 @@ def test_of_many_samples_some_are_looked_at_each_once_and_held_to_its_own_limit(
     assert found.share == len(seen) / 24
     means = [LOSSES[seen[TASK_OF[seen] == task]].mean().item() for task in (0, 1)]
     assert found.told.tolist() == pytest.approx([means[0] - 0.5, means[1] - 2.0])
+
+
+def test_a_sample_that_stands_for_its_task_and_for_a_segment_is_looked_at_once():
+    """Segment: slots 4 to 20. Of 24 replayed samples, with 11 of them twice, all or some are drawn."""
+    inside = torch.zeros(1, 36, dtype=torch.bool)
+    inside[0, 4:21] = True
+    sets, limits = with_segments(task_sets(TASK_OF, 2, SLOTS), inside), torch.tensor([0.5, 2.0, 1.0]).double()
+    constraints = Constraints(sets, sets, sets, limits, torch.zeros(3).bool(), torch.zeros(3), limits)
+    for most in (99, 9):
+        _, found, (seen,) = surveyed(most, constraints=constraints)
+        assert len(seen) == len(seen.unique()) <= (24 if most == 99 else 9)
+        assert (len(seen) == 24) == (most == 99)
+        assert found.visited.tolist() == [0, 1, 2]
+        if most == 99:
+            means = [LOSSES[sets.members[sets.owners == c]].mean().item() for c in range(3)]
+            assert (found.slacks + limits).tolist() == pytest.approx(means)
 
 
 def test_where_all_may_be_looked_at_all_are_and_nothing_is_drawn():

@@ -6,6 +6,7 @@ import pytest
 import pdcl
 from pdcl.judging.paired import STEP, change_above, change_upper
 from pdcl.judging.places import Curve
+from pdcl.judging.sample_sizes import samples_needed
 from pdcl.judging.verdicts import judge_task
 from pdcl.limits.limit import Limit
 
@@ -48,6 +49,13 @@ def test_as_many_samples_as_a_row_wants_decide_it(kind):
         shares.append(verdicts.count("kept") / 20)
     assert shares[0] >= 0.6
     assert shares[1] <= 0.5
+
+
+def test_a_rise_wants_what_half_a_change_more_than_was_seen_asks_for():
+    for worse, n in ((0, 20), (3, 60)):
+        row = judge_task("a", RISE, np.zeros(n), np.arange(n) < worse)
+        changed = (worse + 0.5) / (n + 1)
+        assert row.wants == samples_needed(100 * RISE.rise, changed, level=0.9 * 0.05, change=worse / n)
 
 
 @KINDS

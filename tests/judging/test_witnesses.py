@@ -97,6 +97,14 @@ def test_a_segment_is_judged_on_witnesses_of_past_tasks_and_on_guards_where_it_h
     assert (len(new.now), new.steered) == (1, True)
 
 
+def test_a_segment_has_no_witnesses_for_good_only_where_every_past_task_is_too_small_for_some() -> None:
+    past = held([REPLAY], [0], codes=[1], limits={"plan=old": "5%"})
+    for samples, said in (((9, 9, 90), True), ((9, 90, 9), False), ((90, 90, 90), False)):
+        known = registry(*samples)
+        (row,) = about_segments(past, known, 2, look_at_witnesses(past, known, lambda x: x), 0.1)
+        assert bool(row.why_none) == said
+
+
 def test_a_multiple_of_a_loss_is_judged_at_the_scale_of_the_loss_when_it_was_learned() -> None:
     past = held([REPLAY] * 4 + [WITNESS] * 9, [0] * 13, loss=40.0, goal="regression")
     limits = Tolerances("1.5x")

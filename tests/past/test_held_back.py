@@ -133,6 +133,7 @@ def test_every_sample_is_as_likely_to_be_a_witness() -> None:
         ((30, None, True, 1600, 2), Counts(30, 50)),
         ((5, 20, True, 800, 4), Counts(5, 20)),
         ((100, 100, True, 800, 4), Counts(50, 50)),
+        ((100, 0, True, 800, 4), Counts(100, 0)),
         ((0, 0, True, 800, 4), Counts(0, 0)),
     ],
 )

@@ -127,6 +127,7 @@ def test_rings_hold_the_newest_of_each_class(batches, capacity):
         if start == 0:
             memory.start_ring(4)
         memory.add_ring(torch.tensor(batch), **data)
+        assert len(memory.state_dict()["ring"]["table"]) <= capacity, "no more places than the rings may have"
         seen += list(zip(range(start, start + len(batch)), batch, strict=True))
         start += len(batch)
     quota = capacity // 4

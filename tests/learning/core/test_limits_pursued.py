@@ -141,6 +141,8 @@ def test_capped_duals_settle_where_their_decay_outweighs_the_slack_and_visits_of
     assert duals.tolist() == pytest.approx([2.0])
     _, part = rule.step(torch.zeros(1), Look(*over, share=0.25, steps=10))
     assert part.tolist() == pytest.approx([4 * 0.5 * 3 / 20])
+    _, fallen = rule.step(torch.ones(1), Look(-torch.ones(1), torch.zeros(1), steps=10))
+    assert fallen.tolist() == pytest.approx([1 - (2 + 0.25) * 3 / 20]), "z = −2 at the least"
 
 
 def test_memory_goes_by_the_room_that_limits_leave() -> None:
