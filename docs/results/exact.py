@@ -287,12 +287,16 @@ last ten (of five tasks: the last).
 
 {parts.growth_table()}
 
+Where d doubles from 512 on, time grows {parts.doubled(1024)} and {parts.doubled(2048)} times. It is proportional to the
+samples. With memory in bytes a task takes {parts.task_times("tasks in 2 MB")}; without a bound guards of all tasks are
+kept and looked at, and it takes {parts.task_times("tasks")}.
+
 ## Not measured
 
 More seeds than stand in brackets; replay where the table has –; `pdcl` with replay under these limits; weights alone
-and weights by hand with more than three seeds, the latter for absolute limits only.
-Speed: `python benchmarks/exact.py` (MNIST at d = 2,000
-takes 2.5 × the CPU time of `er`'s training, a million rows of 511 features 990 MB). The product was at commit
+and weights by hand with more than three seeds, the latter for absolute limits only; growth beyond
+{parts.largest("samples")} samples and {parts.largest("tasks")} tasks. Speed: `python benchmarks/exact.py` (MNIST at
+d = 2,000 takes 2.5 × the CPU time of `er`'s training, a million rows of 511 features 990 MB). The product was at commit
 {", ".join(commits)}. This page: `python docs/results/exact.py`.
 """
 

@@ -59,6 +59,23 @@ def growth_table() -> str:
     return table(heads, rows)
 
 
+def largest(axis: str) -> str:
+    return f"{max(row['value'] for row in GROWTH if row['axis'].startswith(axis)):,}"
+
+
+def doubled(d: int) -> str:
+    """How many times the CPU time of half as many features."""
+    taken = {row["value"]: row["learning"] for row in GROWTH if row["axis"] == "d"}
+    return f"{taken[d] / taken[d // 2]:.1f}"
+
+
+def task_times(axis: str) -> str:
+    """What an early and a late task take on the longest run."""
+    row = max((row for row in GROWTH if row["axis"] == axis), key=lambda row: row["value"])
+    early, late = (f"{1000 * row[name]:.0f}" for name in ("early_task", "last_task"))
+    return f"{early} ms at first and {late} ms after {row['value']:,} tasks"
+
+
 def small_table() -> str:
     """Means over seeds, of each table and size."""
     rows = []
