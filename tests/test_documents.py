@@ -49,3 +49,15 @@ def test_the_rules_of_the_document_are_short_and_run_from_the_command_line(numbe
     assert "next: pdcl results runs" in done.stdout
     (config,) = (tmp_path / "runs").glob("*/config.json")
     assert line.split()[-1] in json.loads(config.read_text(encoding="utf-8"))["options"][line.split()[-2][2:]]["value"]
+
+
+def test_functions_that_pages_call_pdcl_duality_something_are_there_after_import_pdcl():
+    named = {
+        name
+        for page in ROOT.glob("docs/*.md")
+        for name in re.findall(r"`pdcl\.(duality\.\w+|metrics\.\w+)", page.read_text())
+    }
+    code = f"import operator, pdcl; [operator.attrgetter(name)(pdcl) for name in {sorted(named)}]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert len(named) > 15
+    assert done.returncode == 0, done.stderr

@@ -102,6 +102,9 @@ _HOMES = {
     "update": "release.updating",
 }
 
+# Modules that `import pdcl` makes reachable too, since pages name their functions as pdcl.duality.ascend.
+_MODULES = ("duality", "metrics", "testing")
+
 __all__ = sorted(_HOMES)
 
 
@@ -110,6 +113,8 @@ def __getattr__(name: str) -> Any:
         from pdcl.storage.version import own_version
 
         return own_version()
+    if name in _MODULES:
+        return importlib.import_module(f"pdcl.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'pdcl' has no attribute {name!r}")
     home, _, other = _HOMES[name].partition(":")

@@ -10,6 +10,7 @@ import torch
 
 import pdcl
 from pdcl.errors import UsageError
+from pdcl.lifelong.undo import Before
 from pdcl.past.segments import Segments
 from pdcl.past.statistics import gram_bytes, packed, unpacked
 from pdcl.past.task_sums import TaskSums
@@ -77,6 +78,21 @@ def test_erased_is_never_seen(phi: Any, digits: Digits) -> None:
     np.testing.assert_allclose(erased.solution.W, without.solution.W, atol=1e-6)
     x = digits[0][:200]
     np.testing.assert_allclose(erased.predict_proba(x), without.predict_proba(x), atol=1e-5)
+
+
+def test_learning_copies_no_statistics_and_what_is_undone_has_them_as_they_were(digits: Digits) -> None:
+    (x, y), learner = digits, pdcl.learner("exact", tolerance={"first": "+2pt"})
+    learner.learn(x[:600], y[:600], name="first")
+    learner.learn(x[600:900], y[600:900], name="second")
+    sums, said = [each.gram.clone() for each in learner.sets.parts], learner.scores(torch.as_tensor(x[:50]))
+    before = Before(learner)
+    kept = before.attributes["sets"]
+    assert all(one.gram is other.gram for one, other in zip(kept.parts, learner.sets.parts, strict=True))
+    learner.learn(x[900:], y[900:], name="third")
+    assert not torch.equal(learner.sets.parts[0].gram, sums[0])
+    before.restore()
+    assert all(torch.equal(each.gram, own) for each, own in zip(learner.sets.parts, sums, strict=True))
+    assert torch.equal(learner.scores(torch.as_tensor(x[:50])), said)
 
 
 def test_an_erased_class_is_predicted_no_more(phi: Any, digits: Digits) -> None:

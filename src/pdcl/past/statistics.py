@@ -58,6 +58,10 @@ class Moments:
     def kept_as(self, dtype: torch.dtype) -> Moments:
         return replace(self, gram=self.gram.to(dtype), cross=self.cross.to(dtype))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Moments:
+        """Itself: no tensor of a set is ever edited, other sums are other sets. So learning a task copies no G."""
+        return self
+
     def state_dict(self) -> dict[str, Any]:
         return {**vars(self), "tasks": list(self.tasks)}
 
