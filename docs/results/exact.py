@@ -52,7 +52,7 @@ def criteria() -> str:
                 rows.append(criterion(what, f"{own:.2f} for {equal:.2f} points", own <= share * equal))
     falling, curves = found.falling_curves()
     rows.append(
-        criterion("the stricter the limit, the smaller the error", f"{falling} of {curves} curves", falling == curves)
+        criterion("a stricter limit never has a larger error", f"{falling} of {curves} curves", falling == curves)
     )
     for rival, name in (("exact-frozen", "frozen ones"), ("exact-offsets", "offsets alone")):
         values = found.pooled(rival)
