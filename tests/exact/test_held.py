@@ -41,6 +41,7 @@ def test_what_a_task_had_is_told_by_its_guards_and_by_witnesses_where_it_has_non
         (None, None, True, 70_000, 2, (150, 200, 100)),
         (0, 0, True, 70_000, 2, (0, 0, 0)),
         (300, 0, False, 700, 2, (3, 0, 300)),
+        (30, 30, True, 800, 2, (2, 2, 30)),
     ],
 )
 def test_how_many_samples_fit_beside_sums(

@@ -7,6 +7,7 @@ Statistics of φ can then be kept in float32: no feature is far from zero, none 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from pdcl.trees import Tree, joined, split
 LEAST_SPREAD = 0.05
 
 
-class FeatureMap(nn.Module):
+class FeatureMap(ABC, nn.Module):
     """width: numbers per sample. name: as a user writes it, with its size. piece: samples computed at once."""
 
     centre: Tensor
@@ -56,9 +57,9 @@ class FeatureMap(nn.Module):
         """What each feature is divided by."""
         return usual
 
+    @abstractmethod
     def compute(self, x: Any) -> Tensor:
         """Features of a few inputs before they are centred, n × width."""
-        raise NotImplementedError
 
     def raw(self, x: Tree) -> Tensor:
         """The same of any number; in small pieces, which stay in the processor's cache."""
