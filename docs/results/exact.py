@@ -297,10 +297,11 @@ More seeds than stand in brackets; replay where the table has –; `pdcl` with r
 and weights by hand with more than three seeds, the latter for absolute limits only; growth beyond
 {parts.largest("samples")} samples and {parts.largest("tasks")} tasks.
 
-Speed, by `python benchmarks/exact.py`: patches take 3.9 × the bare product of their shape (at most 5), a month of 10,000
-rows .25 CPU seconds (at most 3), a million rows of 511 features 863 MB (at most 1,000). MNIST at d = 2,000 took 2.5 ×
-the CPU time of `er`'s training on one machine and **4.5 × on another, where the bound of 3 is missed**: small steps
-are cheap there (`er` takes 2.6 s), large products are not. A fourth of it is choosing ρ; without that it is 3.3 ×.
+Speed, by `python benchmarks/exact.py`: patches take 3.9 × the bare product of their shape (at most 5), a month
+of 10,000 rows .25 CPU seconds (at most 3), a million rows of 511 features 863 MB (at most 1,000). MNIST at d =
+2,000 took 2.5 × the CPU time of `er`'s training on one machine and **4.5 × on another, where the bound of 3 is
+missed**: small steps are cheap there (`er` takes 2.6 s), large products are not. A fourth of it is choosing ρ;
+without that it is 3.3 ×.
 
 The product was at commit {", ".join(commits)}. This page: `python docs/results/exact.py`.
 """
