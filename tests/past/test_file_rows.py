@@ -113,6 +113,16 @@ def test_dropping_samples_reads_and_writes_none_and_their_room_is_used_again() -
         assert len(column.data) == 1000
 
 
+@pytest.mark.parametrize("bad", [torch.rand(5, 9), torch.rand(5, 8).double()])
+def test_rows_of_another_shape_or_dtype_are_refused_and_change_nothing(bad: torch.Tensor) -> None:
+    memory = Memory(20, in_ram=ON_DISK)
+    memory.append(x=torch.rand(10, 8), y=torch.zeros(10))
+    held = memory["x"].clone()
+    with pytest.raises(UsageError, match=r"'x' holds \(8,\) torch.float32, got"):
+        memory.append(x=bad, y=torch.zeros(5))
+    assert torch.equal(memory["x"], held)
+
+
 def test_a_snapshot_costs_as_many_rows_of_the_file_as_are_written_since() -> None:
     memory = Memory(1000, in_ram=ON_DISK)
     memory.append(x=torch.rand(1000, 8), y=torch.zeros(1000))
