@@ -32,8 +32,7 @@ class Plain(Exact):
 
     def use(self, found: Solved) -> None:
         past = known_past(self)
-        (everything,) = with_guards(past)
-        weights = Weights(exact_loss(everything, past.outputs, True), [], found.rho, "ridge", past.counts)
+        weights = Weights(exact_loss(with_guards(past), past.outputs, True), [], found.rho, "ridge", past.counts)
         super().use(replace(found, W=weights.solve([]), head="ridge", whole=None))
 
 

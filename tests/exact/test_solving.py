@@ -50,9 +50,9 @@ def test_of_many_guards_three_thousand_choose_the_temperature_and_all_of_them_wo
         return temperature(scores, targets)
 
     monkeypatch.setattr(exact_solving, "temperature", counted)
-    known = past(8000)
+    known = past(5000)  # every second one is of one class
     found = solved(known, [])
-    assert 1500 <= asked[0] <= 3000
+    assert asked[0] == 3000
     scores = past_scores(known, found.W)[:, [0, 2]]
     assert found.factor == pytest.approx(temperature(scores, known.guards.targets // 2), rel=0.1)
     solved(past(1000), [])

@@ -22,7 +22,7 @@ from pdcl.past.held_features import NEEDED_GUARDS
 from pdcl.past.quadratics import balanced_loss, exact_loss
 from pdcl.past.statistics import Moments, Running, added
 
-# With fewer guards than this, scores keep the usual factor; more than so many wouldn't change it.
+# With fewer guards than this, scores keep the usual factor; more than so many, any of them, hardly change it.
 CHOSEN_FROM, ENOUGH = 30, 3000
 # The largest dual of a limit in loss: at ten times the weight of another task the others begin to be given up.
 DEAREST = 10.0
@@ -137,13 +137,13 @@ def solved(past: Past, limits: Sequence[Stated]) -> Solved:
     found = replace(found, factor=_factor(past, found.W, found.head))
     if not past.free_guards or not len(guards.tasks):
         return found
-    everything = with_guards(past)
+    everything = [with_guards(past)]
     objective, counts = balanced_loss(everything, past.outputs, guards.classes), output_counts(everything, past.outputs)
     return replace(found, whole=replace(weights, objective=objective, counts=counts).solve([]))
 
 
-def with_guards(past: Past) -> list[Moments]:
-    """A set of all samples, guards too."""
+def with_guards(past: Past) -> Moments:
+    """The sums of all samples, guards too, as one set."""
     guards = past.guards
     sums = Running(guards.features.shape[1], past.outputs, exact=True)
     sums.include(guards.features, guards.targets)
@@ -152,7 +152,7 @@ def with_guards(past: Past) -> list[Moments]:
     columns = guards.targets if guards.classes else torch.arange(past.outputs)[:, None]
     counts.index_put_((rows, columns), torch.ones((), dtype=torch.long), accumulate=True)
     own = sums.moments(0)
-    return [added([*past.parts, replace(own, tasks=tuple(tasks.tolist()), counts=counts[:, own.columns])])]
+    return added([*past.parts, replace(own, tasks=tuple(tasks.tolist()), counts=counts[:, own.columns])])
 
 
 def _loss_limits(past: Past, weights: Weights, limits: Sequence[Stated]) -> tuple[Solved, Weights]:
@@ -239,7 +239,7 @@ def _factor(past: Past, W: Tensor, head: str) -> float:
     # A class can lose its last training sample, to `forget`, while its guards are still there.
     known = seen[guards.targets].nonzero().flatten() if guards.classes else torch.zeros(0)
     if len(known) >= CHOSEN_FROM:
-        known = known[:: -(-len(known) // ENOUGH)]
+        known = known[torch.randperm(len(known), generator=torch.Generator().manual_seed(0))[:ENOUGH]]
         own = (seen.long().cumsum(0) - 1)[guards.targets[known]]
         return temperature((guards.features[known] @ W)[:, seen], own)
     return 1.0 if guards.kind == "regression" else USUAL_FACTOR[head]
