@@ -198,15 +198,15 @@ def _released(past: StoredSamples, replayed: Sets, stay: Tensor, new: Tensor) ->
     """
     if not len(past.memory):
         return replayed
-    role = past.memory.read("role")
-    free = role.cpu() != REPLAY
+    free = past.memory.read("role").cpu() != REPLAY
     free[stay] = False
     if GROUP in past.memory.columns:
         group = past.memory.read(GROUP).cpu()
         free &= ~torch.isin(group, torch.cat([group[stay], new]))
     if not bool(free.any()):
         return replayed
-    past.memory["role"][free.to(role.device)] = REPLAY
+    role = past.memory["role"]
+    role[free.to(role.device)] = REPLAY
     return task_sets(past.memory["task"].cpu(), len(replayed.counts), (role.cpu() == REPLAY).nonzero().flatten())
 
 
