@@ -10,6 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pdcl import duality as duality
+    from pdcl import metrics as metrics
+    from pdcl import testing as testing
     from pdcl.algorithm.draws import Estimator as Estimator
     from pdcl.algorithm.dual_rules import DualRule as DualRule
     from pdcl.algorithm.lagrangian import Lagrangian as Lagrangian
